@@ -288,6 +288,14 @@ impl SqlError {
         self
     }
 
+    /// Names the type, by its schema and its name.
+    #[must_use]
+    pub(crate) fn on_type(mut self, (schema, name): &(Box<str>, Box<str>)) -> Self {
+        self.inner.schema = Some(schema.to_string());
+        self.inner.data_type = Some(name.to_string());
+        self
+    }
+
     /// Names the constraint.
     #[must_use]
     pub fn on_constraint(mut self, constraint: &str) -> Self {

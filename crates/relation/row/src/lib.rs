@@ -50,7 +50,7 @@ pub use types::{
     CATALOG_TYPES, IntervalFields, NUMERIC_PRECISION_MAX, STRING_LENGTH_MAX, TYPES, Type, Typmod,
 };
 pub use user::{
-    EnumId, EnumLabel, EnumType, EnumValue, FIRST_USER_OID, KEPT, LABEL_BYTES_MAX, Neighbour,
-    UserTypes, receive_from_client, send_to_client,
+    DomainName, EnumId, EnumLabel, EnumType, EnumValue, FIRST_USER_OID, KEPT, LABEL_BYTES_MAX,
+    Neighbour, UserTypes, receive_from_client, send_to_client,
 };
 pub use value::{Value, ValueRef};

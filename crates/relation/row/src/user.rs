@@ -216,15 +216,28 @@ impl EnumType {
     }
 }
 
+/// What a domain is called. Its values are those of another type, so no form of them asks for more.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct DomainName {
+    /// Its oid.
+    pub oid: u32,
+    /// Oid of its schema, and its name as SQL writes it.
+    pub schema: (u32, Box<str>),
+    /// Its name as SQL writes it.
+    pub name: Box<str>,
+}
+
 /// The types that users have made.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct UserTypes {
     /// By their ids.
     enums: Vec<Arc<EnumType>>,
+    /// By their oids.
+    domains: Vec<Arc<DomainName>>,
 }
 
 impl UserTypes {
-    /// Whether there is none.
+    /// Whether there is none that has values of its own.
     pub fn is_empty(&self) -> bool {
         self.enums.is_empty()
     }
@@ -256,20 +269,50 @@ impl UserTypes {
         let Some(found) = self.get(id) else {
             return Cow::Owned(kept_name(ty));
         };
-        let same = |schema: &u32| {
-            let mut all = self.enums.iter();
-            all.find(|one| one.schema.0 == *schema && one.name == found.name)
-        };
-        let visible = path.iter().find_map(same).is_some_and(|one| one.id == id);
-        let schema = if visible { "" } else { &*found.schema.1 };
-        let point = if visible { "" } else { "." };
+        let shown = self.shown(id.oid(), &found.schema, &found.name, path);
         let brackets = if ty == Type::Enum(id) { "" } else { "[]" };
-        Cow::Owned(format!("{schema}{point}{}{brackets}", found.name))
+        Cow::Owned(format!("{shown}{brackets}"))
     }
 
-    /// Takes one away.
-    pub fn remove(&mut self, id: EnumId) {
-        self.enums.retain(|one| one.id != id);
+    /// A domain's name in SQL, as [`UserTypes::name_of`].
+    pub fn domain_name(&self, oid: u32, path: &[u32]) -> Option<String> {
+        let found = self.domains.binary_search_by_key(&oid, |one| one.oid);
+        let found = &self.domains[found.ok()?];
+        Some(self.shown(oid, &found.schema, &found.name, path))
+    }
+
+    /// The name of a type, with its schema where another or none is found by the name alone.
+    fn shown(&self, oid: u32, schema: &(u32, Box<str>), name: &str, path: &[u32]) -> String {
+        let named = |in_schema: &u32| {
+            let mut enums = self.enums.iter();
+            let same = |own: &(u32, Box<str>), other: &str| own.0 == *in_schema && other == name;
+            let one = enums.find(|one| same(&one.schema, &one.name));
+            let mut domains = self.domains.iter();
+            let domain = domains.find(|one| same(&one.schema, &one.name));
+            let domain = domain.map(|one| one.oid);
+            one.map(|one| one.id.oid()).or(domain)
+        };
+        match path.iter().find_map(named) == Some(oid) {
+            true => name.to_owned(),
+            false => format!("{}.{name}", schema.1),
+        }
+    }
+
+    /// Adds or replaces a domain.
+    pub fn put_domain(&mut self, one: Arc<DomainName>) {
+        match self
+            .domains
+            .binary_search_by_key(&one.oid, |other| other.oid)
+        {
+            Ok(at) => self.domains[at] = one,
+            Err(at) => self.domains.insert(at, one),
+        }
+    }
+
+    /// Takes one away, by its oid.
+    pub fn remove(&mut self, oid: u32) {
+        self.enums.retain(|one| one.id.oid() != oid);
+        self.domains.retain(|one| one.oid != oid);
     }
 }
 
@@ -296,6 +339,11 @@ impl Settings {
     /// A type's name in SQL, as messages say it: with its schema where the search path does not lead to it.
     pub fn name_of(&self, ty: Type) -> Cow<'static, str> {
         self.types.name_of(ty, &self.path)
+    }
+
+    /// The same of a domain, by its oid, if there is one.
+    pub fn domain_name(&self, oid: u32) -> Option<String> {
+        self.types.domain_name(oid, &self.path)
     }
 
     /// As `format_type` prints a type.

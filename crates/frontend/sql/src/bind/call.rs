@@ -36,6 +36,9 @@ impl Binder<'_> {
     }
 
     pub(super) fn call(&mut self, name: &str, arguments: Vec<Bound>) -> Result<Bound> {
+        if let Some(bound) = self.domain_typeof(name, &arguments) {
+            return Ok(bound);
+        }
         match (name, arguments.len()) {
             ("coalesce" | "greatest" | "least", 1..) => {
                 if let Some(bound) = self.choice(name, arguments)? {

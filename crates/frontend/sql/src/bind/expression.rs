@@ -79,7 +79,8 @@ impl Binder<'_> {
             E::TypedString(typed) => {
                 let (ty, typmod) = self.type_of(&typed.data_type)?;
                 let literal = self.value(&typed.value.value)?;
-                self.cast(literal, ty, typmod)
+                let cast = self.cast(literal, ty, typmod)?;
+                self.cast_to_domain(cast, self.domain_named(&typed.data_type)?)
             }
             E::Interval(interval) => self.interval(interval),
             E::Cast {
@@ -95,7 +96,13 @@ impl Binder<'_> {
                     // What is wrong is the cast, not what is cast.
                     operand.start = None;
                 }
-                Ok(self.cast(operand, ty, typmod)?.from(start))
+                let domain = self.domain_named(data_type)?;
+                let same = domain.is_some() && self.domain_of(&operand.expr) == domain;
+                if same {
+                    return Ok(operand.from(start));
+                }
+                let cast = self.cast(operand, ty, typmod)?;
+                Ok(self.cast_to_domain(cast, domain)?.from(start))
             }
             E::BinaryOp { left, op, right } => match op {
                 BinaryOperator::And | BinaryOperator::Or => self.logical(op, node),

@@ -11,6 +11,7 @@ mod assigned;
 mod call;
 mod choice;
 mod coerce;
+mod domains;
 mod enums;
 mod expression;
 mod frame;
@@ -31,7 +32,8 @@ pub(crate) use scope::{
     Found, Joined, JoinedColumn, Named as NamedTable, OuterScope, Scope, ScopeColumn, ScopeTable,
 };
 pub(crate) use types::{
-    NAME_BYTES, TypeNames, cut, folded, kept_name, kept_oid, no_type, object_name, type_label,
+    NAME_BYTES, NamedType, TypeNames, cut, folded, kept_name, kept_oid, no_type, object_name,
+    type_label,
 };
 pub(crate) use window::{WINDOW_SLOTS, Window, WindowKind, check_number};
 
@@ -195,6 +197,8 @@ pub(crate) struct Binder<'c> {
     pub records: Vec<Vec<(String, Type, Typmod)>>,
     /// A column, by its table and its number, and whether an expression was found to read it: who asks whether it can be dropped.
     pub watched: Option<((Oid, i16), bool)>,
+    /// How many domains' conditions are being bound inside each other.
+    pub domain_depth: usize,
     /// Where they are asked for, the enums that literals of the statement were read as. What a view reads is the view's own.
     pub literal_types: Option<Vec<EnumId>>,
 }
@@ -247,6 +251,7 @@ impl<'c> Binder<'c> {
             set_functions: None,
             records: Vec::new(),
             watched: None,
+            domain_depth: 0,
             literal_types: None,
         }
     }

@@ -1,7 +1,7 @@
 //! What names of columns may stand for.
 
 use super::COMPARED_MAX;
-use crate::catalog::{Kind, Relation};
+use crate::catalog::{Kind, Oid, Relation};
 use crate::error::{Result, SqlError};
 use crate::expr::Expr;
 use crate::sqlstate;
@@ -74,6 +74,8 @@ pub(crate) struct ScopeColumn {
     pub typmod: Typmod,
     /// Its number in the relation; 0 for none.
     pub number: i16,
+    /// The domain that it is of.
+    pub domain: Option<Oid>,
 }
 
 /// What a query around another one sees, while that is bound.
@@ -139,6 +141,7 @@ impl ScopeTable {
                     ty: column.ty,
                     typmod: column.typmod,
                     number: column.id.0 as i16,
+                    domain: table.domain_of(column.id),
                 })
                 .collect(),
             relation: Some(relation.clone()),
@@ -160,6 +163,7 @@ impl ScopeTable {
                     ty: column.ty,
                     typmod: Typmod::NONE,
                     number,
+                    domain: None,
                 })
                 .collect(),
             relation: Some(relation.clone()),

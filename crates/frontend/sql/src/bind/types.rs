@@ -74,9 +74,26 @@ pub(crate) struct TypeNames<'c> {
     pub search_path: &'c [Oid],
 }
 
-/// How the text of a definition names a type that a user has made.
-pub(crate) fn kept_name(ty: Type) -> ast::ObjectName {
-    let own = ast::Ident::with_quote('"', format!("{KEPT}{}", ty.oid()));
+/// What a name of a type stands for that users have made.
+pub(crate) enum NamedType {
+    /// One that has values of its own, or that of its arrays.
+    Own(Type),
+    Domain(Oid),
+}
+
+impl NamedType {
+    /// Its oid.
+    pub fn oid(&self) -> Oid {
+        match self {
+            Self::Own(ty) => ty.oid(),
+            Self::Domain(oid) => *oid,
+        }
+    }
+}
+
+/// How the text of a definition names a type that a user has made, by its oid.
+pub(crate) fn kept_name(oid: Oid) -> ast::ObjectName {
+    let own = ast::Ident::with_quote('"', format!("{KEPT}{oid}"));
     ast::ObjectName::from(vec![ast::Ident::new("pg_catalog"), own])
 }
 
@@ -86,22 +103,34 @@ pub(crate) fn kept_oid(name: &str) -> Option<Oid> {
 }
 
 impl TypeNames<'_> {
-    /// The type of a name, in a schema or along the search path. A name with an underscore in front may stand for the type of its arrays.
+    /// What a name stands for, in a schema or along the search path. A name with an underscore in front may stand for the type of arrays.
     ///
     /// # Errors
     /// `3F000` for a schema that is not there.
-    pub fn find(&self, schema: Option<&str>, name: &str) -> Result<Option<Type>> {
+    pub fn find(&self, schema: Option<&str>, name: &str) -> Result<Option<NamedType>> {
         let in_schema = |namespace: Oid| {
-            let own = |name: &str| self.catalog.type_named(namespace, name)?.as_type();
-            let element = || own(name.strip_prefix('_')?).map(Type::array);
-            own(name).or_else(element)
+            let own = |name: &str| {
+                let relation = self.catalog.type_named(namespace, name)?;
+                Some(match relation.as_type() {
+                    Some(ty) => NamedType::Own(ty),
+                    None => NamedType::Domain(relation.oid),
+                })
+            };
+            own(name).or_else(|| match own(name.strip_prefix('_')?)? {
+                NamedType::Own(ty) => Some(NamedType::Own(ty.array())),
+                NamedType::Domain(_) => None,
+            })
         };
         if let (Some("pg_catalog"), Some(oid)) = (schema, kept_oid(name)) {
+            if self.catalog.domain(oid).is_some() {
+                return Ok(Some(NamedType::Domain(oid)));
+            }
             let is_there = |ty: &Type| {
                 let id = ty.enum_id();
                 id.is_some_and(|id| self.catalog.may_have_type(id))
             };
-            return Ok(Type::from_oid(oid).filter(is_there));
+            let found = Type::from_oid(oid).filter(is_there);
+            return Ok(found.map(NamedType::Own));
         }
         let Some(schema) = schema else {
             return Ok(self.search_path.iter().copied().find_map(in_schema));
@@ -115,6 +144,33 @@ impl TypeNames<'_> {
         }
     }
 
+    /// The same of a name as it is written, which is none that the program has.
+    ///
+    /// # Errors
+    /// `3F000`; `42601` for what is no name.
+    pub fn made(&self, name: &ast::ObjectName) -> Result<Option<NamedType>> {
+        let (schema, base) = object_name(name)?;
+        let built_in = match schema.as_deref() {
+            None | Some("pg_catalog") => Type::from_name(&base),
+            Some(_) => None,
+        };
+        match built_in {
+            None => self.find(schema.as_deref(), &base),
+            Some(_) => Ok(None),
+        }
+    }
+
+    /// The domain of a name, if it is one's.
+    ///
+    /// # Errors
+    /// As [`TypeNames::made`].
+    pub fn domain(&self, name: &ast::ObjectName) -> Result<Option<Oid>> {
+        Ok(match self.made(name)? {
+            Some(NamedType::Domain(oid)) => Some(oid),
+            _ => None,
+        })
+    }
+
     /// Names that the parser does not know as types.
     fn custom(&self, name: &ast::ObjectName) -> Result<(Type, Typmod)> {
         let (schema, base) = object_name(name)?;
@@ -124,11 +180,16 @@ impl TypeNames<'_> {
         };
         let found = match built_in {
             None => self.find(schema.as_deref(), &base)?,
-            found => found,
+            found => found.map(NamedType::Own),
         };
-        found
-            .map(|ty| (ty, Typmod::NONE))
-            .ok_or_else(|| no_type(name))
+        match found {
+            Some(NamedType::Own(ty)) => Ok((ty, Typmod::NONE)),
+            Some(NamedType::Domain(oid)) => {
+                let found = self.catalog.domain(oid).ok_or_else(|| no_type(name))?;
+                Ok((found.1.ty, found.1.typmod))
+            }
+            None => Err(no_type(name)),
+        }
     }
 }
 
@@ -202,6 +263,11 @@ pub(super) fn type_of(data_type: &DataType, names: TypeNames<'_>) -> Result<(Typ
             | ast::ArrayElemTypeDef::AngleBracket(inner)
             | ast::ArrayElemTypeDef::Parenthesis(inner),
         ) => {
+            if let DataType::Custom(name, _) = &**inner
+                && names.domain(name)?.is_some()
+            {
+                return Err(SqlError::unsupported("arrays of domains"));
+            }
             let (element, typmod) = type_of(inner, names)?;
             Ok((element.array(), typmod))
         }

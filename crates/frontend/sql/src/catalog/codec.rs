@@ -1,14 +1,14 @@
 //! The persisted forms of what the catalog holds.
 //!
 //! Layout (little-endian; `text` is u32 length and bytes; `list` is u32 count and items): the value of a relation's row begins
-//! `u8 version, u8 kind`, then as the functions here write it, in one order; the version is 7 for tables with an option, an index of
+//! `u8 version, u8 kind`, then as the functions here and in `domain` write it, in one order; the version is 8 for tables with a column of a domain, 7 for those with an option, an index of
 //! another method than a tree, an operator class or an option of an index, 6 for those with a constraint that is deferrable, 5 for those with an index that is more than columns (it
 //! includes others, has a predicate or an expression, or takes nulls for equal), 4 for sequences, 3 for what else there is. A schema of columns is a length and what `row` makes
 //! of it. Before version 5 an index is columns alone. In version 3 a sequence begins with its start. In version 2 the values of a sequence are known by its oid; version 1 has no rights, either.
 
 use super::{
     Action, Check, Default, ForeignKey, Identity, Index, IndexColumn, IndexKey, Kind, Method,
-    Namespace, Oid, Relation, Runtimes, SequenceDefinition, Storage, Table, Timing, View,
+    Namespace, Oid, Relation, Runtimes, SequenceDefinition, Storage, Table, Timing, View, domain,
 };
 use crate::error::SqlError;
 use crate::roles::{Grant, Rights};
@@ -23,18 +23,20 @@ const VERSION_WITH_BEGIN: u8 = 4;
 const VERSION_WITH_PARTS: u8 = 5;
 const VERSION_WITH_TIMING: u8 = 6;
 const VERSION_WITH_OPTIONS: u8 = 7;
-const VERSIONS: std::ops::RangeInclusive<u8> = 1..=VERSION_WITH_OPTIONS;
+const VERSION_WITH_DOMAINS: u8 = 8;
+const VERSIONS: std::ops::RangeInclusive<u8> = 1..=VERSION_WITH_DOMAINS;
 const TABLE: u8 = 1;
 const VIEW: u8 = 2;
 const SEQUENCE: u8 = 3;
 const ENUM: u8 = 4;
+const DOMAIN: u8 = 5;
 
-fn put_text(out: &mut Vec<u8>, text: &str) {
+pub(super) fn put_text(out: &mut Vec<u8>, text: &str) {
     out.put_u32(text.len() as u32);
     out.put(text.as_bytes());
 }
 
-fn text(reader: &mut Reader<'_>) -> Option<Box<str>> {
+pub(super) fn text(reader: &mut Reader<'_>) -> Option<Box<str>> {
     let length = reader.u32()? as usize;
     Some(std::str::from_utf8(reader.bytes(length)?).ok()?.into())
 }
@@ -136,6 +138,7 @@ pub(super) fn encode_relation(relation: &Relation) -> crate::error::Result<Vec<u
     let version = match &relation.kind {
         Kind::Sequence(_) => VERSION_WITH_BEGIN,
         // Others are as earlier builds read them.
+        Kind::Table(table) if !table.domains.is_empty() => VERSION_WITH_DOMAINS,
         Kind::Table(table) if has_options(table) => VERSION_WITH_OPTIONS,
         Kind::Table(table) if has_timing(table) => VERSION_WITH_TIMING,
         Kind::Table(table) if table.indexes.iter().any(|index| has_parts(index)) => {
@@ -149,6 +152,7 @@ pub(super) fn encode_relation(relation: &Relation) -> crate::error::Result<Vec<u
         Kind::View(_) => VIEW,
         Kind::Sequence(_) => SEQUENCE,
         Kind::Enum(_) => ENUM,
+        Kind::Domain(_) => DOMAIN,
         Kind::System(_) => return Err(SqlError::internal("a system relation has no row")),
     });
     out.put_u32(relation.namespace);
@@ -180,6 +184,7 @@ pub(super) fn encode_relation(relation: &Relation) -> crate::error::Result<Vec<u
             put_i64(out, label.position);
             put_text(out, &label.text);
         }),
+        Kind::Domain(own) => domain::put(&mut out, own)?,
         Kind::System(_) => {}
     }
     Ok(out)
@@ -221,6 +226,7 @@ pub(super) fn decode_relation(oid: Oid, value: &[u8], runtimes: &Runtimes) -> Op
         }),
         SEQUENCE => Kind::Sequence(sequence(oid, version, &mut reader)?),
         ENUM => Kind::Enum(labels(oid, &mut reader)?),
+        DOMAIN => Kind::Domain(Box::new(domain::read(&mut reader)?)),
         _ => return None,
     };
     let known_by = match &kind {
@@ -288,11 +294,7 @@ fn put_table(out: &mut Vec<u8>, table: &Table, version: u8) -> crate::error::Res
     put_list(out, &table.indexes, |out, index| {
         put_index(out, index, version);
     });
-    put_list(out, &table.checks, |out, check| {
-        out.put_u32(check.oid);
-        put_text(out, &check.name);
-        put_text(out, &check.expression);
-    });
+    put_checks(out, &table.checks);
     put_list(out, &table.foreign_keys, |out, key| {
         out.put_u32(key.oid);
         put_text(out, &key.name);
@@ -306,7 +308,33 @@ fn put_table(out: &mut Vec<u8>, table: &Table, version: u8) -> crate::error::Res
     if version >= VERSION_WITH_OPTIONS {
         put_list(out, &table.options, |out, option| put_text(out, option));
     }
+    if version >= VERSION_WITH_DOMAINS {
+        put_list(out, &table.domains, |out, (column, domain)| {
+            out.put_u16(column.0);
+            out.put_u32(*domain);
+        });
+    }
     Ok(())
+}
+
+/// CHECK constraints.
+pub(super) fn put_checks(out: &mut Vec<u8>, checks: &[Check]) {
+    put_list(out, checks, |out, check| {
+        out.put_u32(check.oid);
+        put_text(out, &check.name);
+        put_text(out, &check.expression);
+    });
+}
+
+/// The same, read.
+pub(super) fn checks(reader: &mut Reader<'_>) -> Option<Vec<Check>> {
+    list(reader, |reader| {
+        Some(Check {
+            oid: reader.u32()?,
+            name: text(reader)?,
+            expression: text(reader)?,
+        })
+    })
 }
 
 fn table(reader: &mut Reader<'_>, version: u8) -> Option<Table> {
@@ -331,13 +359,7 @@ fn table(reader: &mut Reader<'_>, version: u8) -> Option<Table> {
         Some((column, default))
     })?;
     let indexes = list(reader, |reader| Some(Arc::new(index(reader, version)?)))?;
-    let checks = list(reader, |reader| {
-        Some(Check {
-            oid: reader.u32()?,
-            name: text(reader)?,
-            expression: text(reader)?,
-        })
-    })?;
+    let checks = checks(reader)?;
     let foreign_keys = list(reader, |reader| {
         let (oid, name, own) = (reader.u32()?, text(reader)?, columns(reader)?);
         let (target, target_columns) = (reader.u32()?, columns(reader)?);
@@ -357,6 +379,12 @@ fn table(reader: &mut Reader<'_>, version: u8) -> Option<Table> {
     if version >= VERSION_WITH_OPTIONS {
         options = list(reader, text)?;
     }
+    let mut domains = Vec::new();
+    if version >= VERSION_WITH_DOMAINS {
+        domains = list(reader, |reader| {
+            Some((ColumnId(reader.u16()?), reader.u32()?))
+        })?;
+    }
     Some(Table {
         schema,
         storage,
@@ -365,6 +393,7 @@ fn table(reader: &mut Reader<'_>, version: u8) -> Option<Table> {
         checks,
         foreign_keys,
         options,
+        domains,
     })
 }
 
@@ -528,6 +557,7 @@ mod tests {
             checks: Vec::new(),
             foreign_keys: Vec::new(),
             options: Vec::new(),
+            domains: Vec::new(),
         };
         Relation {
             oid: 7,

@@ -15,6 +15,7 @@
 
 mod codec;
 mod comments;
+mod domain;
 mod gate;
 mod kept_settings;
 mod method;
@@ -25,6 +26,7 @@ mod runtime;
 mod store;
 
 pub(crate) use comments::Comment;
+pub(crate) use domain::{DOMAINS_MAX, Domain};
 pub(crate) use gate::{Gate, Mode};
 pub(crate) use kept_settings::KeptFor;
 pub(crate) use method::{CLASSES, Method, OperatorClass};
@@ -43,7 +45,7 @@ use crate::database::FIRST_ROLE;
 use crate::roles::{Grant, Rights, Role};
 use std::sync::Arc;
 use vellum_base::maps::HashMap;
-use vellum_row::{EnumId, EnumType, Type, UserTypes};
+use vellum_row::{DomainName, EnumId, EnumType, UserTypes};
 
 /// Oid of `pg_catalog`.
 pub(crate) const PG_CATALOG: Oid = 11;
@@ -286,9 +288,9 @@ impl Catalog {
         let Some(old) = self.relations.remove(&oid) else {
             return;
         };
-        if let Some(Type::Enum(id)) = old.as_type() {
+        if old.is_type() {
             self.type_names.remove(&(old.namespace, old.name.clone()));
-            Arc::make_mut(&mut self.types).remove(id);
+            Arc::make_mut(&mut self.types).remove(oid);
             return;
         }
         self.names.remove(&(old.namespace, old.name.clone()));
@@ -302,6 +304,18 @@ impl Catalog {
     fn remember(&mut self, relation: &Arc<Relation>) {
         let oid = relation.oid;
         let key = (relation.namespace, relation.name.clone());
+        if let Kind::Domain(_) = relation.kind {
+            let schema = crate::names::quoted(self.namespace_name(relation.namespace));
+            let own = DomainName {
+                oid,
+                schema: (relation.namespace, schema.into()),
+                name: crate::names::quoted(&relation.name).into(),
+            };
+            self.type_names.insert(key, oid);
+            Arc::make_mut(&mut self.types).put_domain(Arc::new(own));
+            self.relations.insert(oid, relation.clone());
+            return;
+        }
         if let Some(own) = self.enum_type(relation) {
             self.type_names.insert(key, oid);
             Arc::make_mut(&mut self.types).put(Arc::new(own));
@@ -488,7 +502,7 @@ impl Catalog {
         }
         let rights = match relation.kind {
             Kind::Sequence(_) => Rights::SEQUENCE,
-            Kind::Enum(_) => Rights::USAGE,
+            Kind::Enum(_) | Kind::Domain(_) => Rights::USAGE,
             _ => Rights::TABLE,
         };
         let owner = self.role_oid(&relation.owner);

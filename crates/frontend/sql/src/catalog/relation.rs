@@ -1,6 +1,6 @@
 //! What the catalog knows of a relation.
 
-use super::{Method, OperatorClass, Runtime};
+use super::{Domain, Method, OperatorClass, Runtime};
 use crate::error::Result;
 use crate::roles::Grant;
 use crate::system::Definition;
@@ -35,6 +35,7 @@ pub(crate) enum Kind {
     Sequence(SequenceDefinition),
     /// An enum: its labels in order.
     Enum(Arc<[EnumLabel]>),
+    Domain(Box<Domain>),
     /// Not in the catalog's rows: the program has it.
     System(&'static Definition),
 }
@@ -52,6 +53,8 @@ pub(crate) struct Table {
     pub foreign_keys: Vec<ForeignKey>,
     /// What WITH says, as `pg_class` shows it: `fillfactor=70`. Nothing here goes by it.
     pub options: Vec<Box<str>>,
+    /// Columns whose type is a domain, each with the oid of that; the schema has the type of its values.
+    pub domains: Vec<(ColumnId, Oid)>,
 }
 
 /// A table of the engine: its name, and its handle once it was asked for.
@@ -320,10 +323,10 @@ pub(crate) struct SequenceDefinition {
 impl Relation {
     /// Whether it is a type.
     pub fn is_type(&self) -> bool {
-        matches!(self.kind, Kind::Enum(_))
+        matches!(self.kind, Kind::Enum(_) | Kind::Domain(_))
     }
 
-    /// The type that it is, if it is one.
+    /// The type that it is, if it is one that has values of its own.
     pub fn as_type(&self) -> Option<Type> {
         match self.kind {
             Kind::Enum(_) => EnumId::of(self.oid).map(Type::Enum),
@@ -368,6 +371,18 @@ impl Table {
         let indexes = self.indexes.iter();
         let indexes = indexes.filter_map(|index| index.storage.as_ref());
         indexes.chain(std::iter::once(&self.storage))
+    }
+
+    /// The domain that a column is of.
+    pub fn domain_of(&self, column: ColumnId) -> Option<Oid> {
+        let found = self.domains.iter().find(|(id, _)| *id == column);
+        found.map(|(_, domain)| *domain)
+    }
+
+    /// Says which domain a column is of, or that it is of none.
+    pub fn set_domain(&mut self, column: ColumnId, domain: Option<Oid>) {
+        self.domains.retain(|(id, _)| *id != column);
+        self.domains.extend(domain.map(|domain| (column, domain)));
     }
 
     /// Where the value of a column comes from.

@@ -45,23 +45,31 @@ impl Ddl<'_> {
         let mut later = Vec::new();
         let place = (relation.oid, &*relation.name, relation.namespace);
         let (column, default) = self.column(definition, place, id, &mut later)?;
+        let domain = self.column_domain(&definition.data_type)?;
         let mut next = table.clone();
+        next.set_domain(id, domain);
         let serial = serial_type(&definition.data_type).is_some();
         let sequence = self.sequence_behind(default.as_ref(), serial)?;
         let generated = matches!(default, Some(Default::Generated(_)));
         let mut computed = None;
         let missing = match &default {
             _ if sequence.is_some() => Value::Null,
-            None | Some(Default::Generated(_)) => Value::Null,
-            Some(Default::Expression(sql)) => {
-                match self.bound_default(sql, &column)? {
-                    crate::expr::Expr::Const(value) => value,
+            Some(Default::Generated(_)) => Value::Null,
+            None | Some(Default::Expression(_)) => {
+                let expr = match (&default, domain) {
+                    (Some(Default::Expression(sql)), _) => Some(self.bound_default(sql, &column)?),
+                    (_, Some(domain)) => self.binder().domain_default(domain)?,
+                    _ => None,
+                };
+                match expr {
+                    None => Value::Null,
+                    Some(crate::expr::Expr::Const(value)) => value,
                     // Each row has a value of its own.
-                    expr if expr.is_volatile() => {
+                    Some(expr) if expr.is_volatile() => {
                         computed = Some(expr);
                         Value::Null
                     }
-                    expr => self.value_of(&expr)?,
+                    Some(expr) => self.value_of(&expr)?,
                 }
             }
             // Its sequence was found.
@@ -95,6 +103,9 @@ impl Ddl<'_> {
         }
         let mut changed = Relation::clone(relation);
         changed.kind = Kind::Table(Box::new(next));
+        if domain.is_some() {
+            self.check_domains(&changed)?;
+        }
         for constraint in later {
             self.constrain(&mut changed, constraint)?;
         }
@@ -156,6 +167,7 @@ impl Ddl<'_> {
             self.take_index(next, index)?;
         }
         next.defaults.retain(|(id, _)| *id != column.id);
+        next.set_domain(column.id, None);
         next.schema = Arc::new(next.schema.drop_column(position)?);
         Ok(())
     }

@@ -49,6 +49,10 @@ impl Ddl<'_> {
                 (crate::system::DATABASE_OID, 0)
             }
             CommentObject::Type => (self.type_to_tell(name)?, 0),
+            CommentObject::Domain => {
+                self.check_names_domain(name)?;
+                (self.type_to_tell(name)?, 0)
+            }
             CommentObject::Procedure => self.constraint_to_tell(name)?,
             other => return Err(SqlError::unsupported(format!("COMMENT ON {other}"))),
         };

@@ -27,6 +27,8 @@ pub(super) enum Object {
     Check(Arc<Relation>, Check),
     /// A default that reads a sequence, or names a type.
     Default(Arc<Relation>, ColumnId),
+    /// A constraint of a domain.
+    Asked(Arc<Relation>, Check),
 }
 
 /// An object, and what it depends on, in words.
@@ -45,7 +47,7 @@ impl Object {
             Self::Index(_, index) => (2, index.oid, 0),
             Self::Key(_, key) => (3, key.oid, 0),
             Self::Default(table, column) => (4, table.oid, column.0),
-            Self::Check(_, check) => (5, check.oid, 0),
+            Self::Check(_, check) | Self::Asked(_, check) => (5, check.oid, 0),
             Self::Arrays(of) => (6, of.oid + 1, 0),
         }
     }
@@ -66,7 +68,7 @@ impl Object {
                 has((1, table.oid, 0)) || columns.any(|column| has((1, table.oid, column.0)))
             }
             Self::Default(table, column) => has((1, table.oid, 0)) || has((1, table.oid, column.0)),
-            Self::Check(table, _) | Self::Arrays(table) => has((1, table.oid, 0)),
+            Self::Check(of, _) | Self::Asked(of, _) | Self::Arrays(of) => has((1, of.oid, 0)),
             Self::Relation(relation) => match &relation.kind {
                 Kind::Sequence(own) => {
                     has((1, own.owner.0, 0)) || has((1, own.owner.0, own.owner.1))
@@ -216,8 +218,10 @@ impl Ddl<'_> {
                     Kind::Sequence(_) => {
                         let readers = self.readers(relation.oid).into_iter();
                         all.extend(readers.map(|(table, column)| Object::Default(table, column)));
+                        let domains = self.domains_reading(relation.oid).into_iter();
+                        all.extend(domains.map(Object::Relation));
                     }
-                    Kind::View(_) | Kind::Enum(_) | Kind::System(_) => {}
+                    Kind::View(_) | Kind::Enum(_) | Kind::Domain(_) | Kind::System(_) => {}
                 }
                 all
             }
@@ -249,7 +253,9 @@ impl Ddl<'_> {
                 let keys = self.keys_to(relation).filter(|(_, key)| stands_on(key));
                 keys.map(|(table, key)| Object::Key(table, key)).collect()
             }
-            Object::Key(..) | Object::Check(..) | Object::Default(..) => Vec::new(),
+            Object::Key(..) | Object::Check(..) | Object::Default(..) | Object::Asked(..) => {
+                Vec::new()
+            }
         })
     }
 
@@ -265,10 +271,41 @@ impl Ddl<'_> {
         all
     }
 
+    /// The columns of a domain.
+    fn columns_of_domain(&self, domain: Oid) -> Vec<Object> {
+        let mut all = Vec::new();
+        for relation in self.open.catalog.1.relations() {
+            let domains = relation.table().map_or(&[][..], |table| &table.domains);
+            let own = domains.iter().filter(|(_, oid)| *oid == domain);
+            all.extend(own.map(|(column, _)| Object::Column(relation.clone(), *column)));
+        }
+        all
+    }
+
     /// What is of a type, or names it: columns, defaults, constraints, indexes, views.
     fn users_of_type(&self, of: &Relation) -> Vec<Object> {
         let names = |sql: &str| super::types_in(sql).contains(&of.oid);
         let mut all = self.columns_of_type(|ty| ty.oid() == of.oid);
+        // A column of a domain over it goes with the domain.
+        all.retain(|object| match object {
+            Object::Column(table, column) => table
+                .table()
+                .is_none_or(|table| table.domain_of(*column).is_none()),
+            _ => true,
+        });
+        all.extend(self.columns_of_domain(of.oid));
+        for domain in self.open.catalog.1.user_types() {
+            let Kind::Domain(own) = &domain.kind else {
+                continue;
+            };
+            let over = own.base == of.oid || (own.base == 0 && own.ty.oid() == of.oid);
+            if over || own.default.as_deref().is_some_and(names) {
+                all.push(Object::Relation(domain.clone()));
+                continue;
+            }
+            let checks = own.checks.iter().filter(|check| names(&check.expression));
+            all.extend(checks.map(|check| Object::Asked(domain.clone(), check.clone())));
+        }
         for relation in self.open.catalog.1.relations() {
             let table = match &relation.kind {
                 Kind::View(view) if names(&view.query) || self.has_literal_of(relation, of.oid) => {
@@ -291,12 +328,9 @@ impl Ddl<'_> {
             }
             // What reads a column of the type goes with that.
             let is_own = |at: usize| {
-                table
-                    .schema
-                    .column(at)
-                    .ty
-                    .enum_id()
-                    .is_some_and(|id| id.oid() == of.oid)
+                let column = table.schema.column(at);
+                let own = column.ty.enum_id().is_some_and(|id| id.oid() == of.oid);
+                own || table.domain_of(column.id) == Some(of.oid)
             };
             let checks = table.checks.iter().filter(|check| {
                 let reads = || self.columns_of_check(relation, &check.expression);
@@ -346,6 +380,7 @@ impl Ddl<'_> {
             Object::Check(table, check) => {
                 format!("constraint {} on {}", check.name, self.described(table))
             }
+            Object::Asked(_, check) => format!("constraint {}", check.name),
             Object::Default(table, column) => {
                 format!(
                     "default value for {}",
@@ -410,6 +445,10 @@ impl Ddl<'_> {
                     }
                     continue;
                 }
+                Object::Asked(domain, check) => {
+                    self.take_from_domain(domain, check)?;
+                    continue;
+                }
                 Object::Schema(_) | Object::Arrays(_) => continue,
             };
             if let Some((next, own)) = own {
@@ -451,7 +490,11 @@ impl Ddl<'_> {
                     self.drop_column(&now, next, position)?;
                 }
             }
-            Object::Schema(_) | Object::Relation(_) | Object::Arrays(_) | Object::Index(..) => {}
+            Object::Schema(_)
+            | Object::Relation(_)
+            | Object::Arrays(_)
+            | Object::Asked(..)
+            | Object::Index(..) => {}
         }
         Ok(())
     }

@@ -8,7 +8,7 @@
 use super::Ddl;
 use super::dependency::Object;
 use super::role::denied;
-use crate::bind::{TypeNames, folded, no_type};
+use crate::bind::{NamedType, TypeNames, folded, no_type};
 use crate::catalog::{Change, Kind, Oid, Relation};
 use crate::error::{Fields, Result, SqlError};
 use crate::names::quoted;
@@ -94,7 +94,7 @@ impl Ddl<'_> {
     ///
     /// # Errors
     /// `3F000`.
-    fn find_type(&self, name: &ast::ObjectName) -> Result<Option<Type>> {
+    pub(super) fn find_type(&self, name: &ast::ObjectName) -> Result<Option<NamedType>> {
         let (schema, base) = crate::bind::object_name(name)?;
         let names = self.binder().type_names();
         let built_in = match schema.as_deref() {
@@ -103,7 +103,7 @@ impl Ddl<'_> {
         };
         match built_in {
             None => names.find(schema.as_deref(), &base),
-            found => Ok(found),
+            found => Ok(found.map(NamedType::Own)),
         }
     }
 
@@ -113,7 +113,7 @@ impl Ddl<'_> {
     /// `42704` if it is not there, `42809` for what is no enum, `42501` for who does not own it.
     fn enum_alone(&mut self, name: &ast::ObjectName) -> Result<Arc<Relation>> {
         let found = self.find_type(name)?;
-        let Some(Type::Enum(id)) = found else {
+        let Some(NamedType::Own(Type::Enum(id))) = found else {
             return Err(match found {
                 // The rows of a table have a type of its name.
                 None => match self.binder().relation(name) {
@@ -123,8 +123,8 @@ impl Ddl<'_> {
                     }
                     Err(_) => no_type(name),
                 },
-                Some(ty) => {
-                    let message = format!("{} is not an enum", self.forms.name_of(ty));
+                Some(other) => {
+                    let message = format!("{} is not an enum", self.name_of_named(&other));
                     SqlError::new(sqlstate::WRONG_OBJECT_TYPE, message)
                 }
             });
@@ -140,9 +140,9 @@ impl Ddl<'_> {
     /// # Errors
     /// `42704`; `42501` for who does not own it, or for a type that the program has.
     pub(super) fn type_to_tell(&self, name: &ast::ObjectName) -> Result<Oid> {
-        let ty = self.find_type(name)?.ok_or_else(|| no_type(name))?;
-        let Some(own) = self.open.catalog.1.relation(ty.oid()) else {
-            let name = self.forms.name_of(ty);
+        let found = self.find_type(name)?.ok_or_else(|| no_type(name))?;
+        let Some(own) = self.open.catalog.1.relation(found.oid()) else {
+            let name = self.name_of_named(&found);
             return Err(denied(format!("must be owner of type {name}")));
         };
         self.check_type_owner(own)?;
@@ -161,8 +161,46 @@ impl Ddl<'_> {
     pub(super) fn type_shown(&self, relation: &Relation) -> String {
         let types = self.open.catalog.1.types();
         let ty = relation.as_type();
-        let name = ty.map(|ty| types.name_of(ty, &self.search_path));
-        name.unwrap_or_default().into_owned()
+        match ty {
+            Some(ty) => types.name_of(ty, &self.search_path).into_owned(),
+            None => self.binder().domain_shown(relation),
+        }
+    }
+
+    fn name_of_named(&self, named: &NamedType) -> String {
+        match named {
+            NamedType::Own(ty) => self.forms.name_of(*ty).into_owned(),
+            NamedType::Domain(oid) => self.forms.domain_name(*oid).unwrap_or_default(),
+        }
+    }
+
+    /// A type that is to be given another name or place, alone: an enum or a domain.
+    ///
+    /// # Errors
+    /// Those of [`Ddl::enum_alone`].
+    fn type_alone(&mut self, name: &ast::ObjectName) -> Result<Arc<Relation>> {
+        let Some(NamedType::Domain(oid)) = self.find_type(name)? else {
+            return self.enum_alone(name);
+        };
+        let relation = self.open.catalog.1.relation(oid).cloned();
+        let relation = relation.ok_or_else(|| no_type(name))?;
+        self.check_type_owner(&relation)?;
+        self.alone(&relation)
+    }
+
+    /// Gives a type that is held alone another name.
+    ///
+    /// # Errors
+    /// `42710`.
+    pub(super) fn rename_type(&mut self, relation: &Arc<Relation>, name: &str) -> Result<()> {
+        self.check_type_free(relation.namespace, name, false)?;
+        let next = Relation {
+            name: name.into(),
+            generation: relation.generation + 1,
+            ..Relation::clone(relation)
+        };
+        self.open
+            .change(self.shared, Change::PutRelation(Arc::new(next)))
     }
 
     /// ALTER TYPE … ADD VALUE, RENAME VALUE, RENAME TO.
@@ -178,16 +216,8 @@ impl Ddl<'_> {
                 self.rename_value(&relation, &rename.from.value, &rename.to.value)?;
             }
             AlterTypeOperation::Rename(rename) => {
-                let relation = self.enum_alone(&alter.name)?;
-                let name = folded(&rename.new_name);
-                self.check_type_free(relation.namespace, &name, false)?;
-                let next = Relation {
-                    name: name.into(),
-                    generation: relation.generation + 1,
-                    ..Relation::clone(&relation)
-                };
-                self.open
-                    .change(self.shared, Change::PutRelation(Arc::new(next)))?;
+                let relation = self.type_alone(&alter.name)?;
+                self.rename_type(&relation, &folded(&rename.new_name))?;
             }
         }
         Ok(tag)
@@ -202,7 +232,7 @@ impl Ddl<'_> {
         alter: &ast::AlterTable,
         clauses: &[Clause],
     ) -> Result<CommandTag> {
-        let relation = self.enum_alone(&alter.name)?;
+        let relation = self.type_alone(&alter.name)?;
         match (alter.operations.get(1), clauses) {
             (Some(ast::AlterTableOperation::OwnerTo { new_owner }), _) => {
                 self.give_to(&relation, new_owner)?;
@@ -213,7 +243,7 @@ impl Ddl<'_> {
         Ok(CommandTag::plain("ALTER TYPE"))
     }
 
-    fn move_type(&mut self, relation: &Arc<Relation>, schema: &Ident) -> Result<()> {
+    pub(super) fn move_type(&mut self, relation: &Arc<Relation>, schema: &Ident) -> Result<()> {
         let own = Ident::with_quote('"', &*relation.name);
         let name = ast::ObjectName::from(vec![schema.clone(), own]);
         let (namespace, name) = self.new_name(&name, false)?;
@@ -305,8 +335,8 @@ impl Ddl<'_> {
             }
             found => found?,
         };
-        let ty = match found {
-            Some(ty) => ty,
+        let found = match found {
+            Some(found) => found,
             None if if_exists => {
                 let message = format!("{}, skipping", no_type(name).message());
                 self.notices.push(Fields::notice(message));
@@ -314,9 +344,11 @@ impl Ddl<'_> {
             }
             None => return Err(no_type(name)),
         };
-        let shown = self.forms.name_of(ty).into_owned();
+        let shown = self.name_of_named(&found);
         let state = sqlstate::DEPENDENT_OBJECTS_STILL_EXIST;
-        let Type::Enum(id) = ty else {
+        if let NamedType::Own(ty) = found
+            && !matches!(ty, Type::Enum(_))
+        {
             return Err(match ty.enum_id() {
                 None => {
                     let message = format!(
@@ -332,8 +364,8 @@ impl Ddl<'_> {
                         .with_hint(format!("You can drop type {own} instead."))
                 }
             });
-        };
-        let relation = self.open.catalog.1.relation(id.oid()).cloned();
+        }
+        let relation = self.open.catalog.1.relation(found.oid()).cloned();
         let relation = relation.ok_or_else(|| no_type(name))?;
         self.check_type_owner(&relation)?;
         Ok(Some(Object::Relation(self.alone(&relation)?)))

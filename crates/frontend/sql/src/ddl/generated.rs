@@ -91,6 +91,7 @@ impl Ddl<'_> {
             checks: Vec::new(),
             foreign_keys: Vec::new(),
             options: Vec::new(),
+            domains: Vec::new(),
         };
         let kind = Kind::Table(Box::new(table));
         Ok(Arc::new(self.new_relation(0, 0, "", kind)))

@@ -20,6 +20,8 @@ pub(super) struct Made {
     pub columns: Vec<Column>,
     pub defaults: Vec<(ColumnId, Default)>,
     pub later: Vec<Later>,
+    /// Columns of domains.
+    pub domains: Vec<(ColumnId, Oid)>,
     /// Comments on columns, and on CHECK constraints by name.
     pub comments: Vec<(About, Arc<str>)>,
 }
@@ -71,6 +73,8 @@ impl Ddl<'_> {
                 super::check_table_columns(made.columns.len() + columns.len())?;
                 for column in columns {
                     super::table::check_column_type(&column.name, column.ty)?;
+                    let domain = column.domain.map(|domain| (made.next_id(), domain));
+                    made.domains.extend(domain);
                     let copy = Column::new(column.name, column.ty, column.typmod, true);
                     made.columns.push(copy);
                 }
@@ -92,6 +96,8 @@ impl Ddl<'_> {
         let comments = like.includes("COMMENTS");
         for column in table.schema.columns() {
             let id = made.next_id();
+            let domain = table.domain_of(column.id);
+            made.domains.extend(domain.map(|domain| (id, domain)));
             match table.default_of(column.id) {
                 Some(default @ Default::Expression(_)) if like.includes("DEFAULTS") => {
                     made.defaults.push((id, default.clone()));

@@ -15,6 +15,7 @@ mod computed;
 mod deferral;
 mod dependency;
 mod dependents;
+mod domains;
 mod enums;
 mod fill;
 mod foreign;
@@ -133,6 +134,7 @@ impl Ddl<'_> {
                 representation,
             } => self.create_type(name, representation.as_ref()),
             Statement::AlterType(alter) => self.alter_type(alter),
+            Statement::CreateDomain(create) => self.create_domain(create),
             Statement::Comment {
                 object_type,
                 object_name,
@@ -149,8 +151,12 @@ impl Ddl<'_> {
                 if_exists,
                 names,
                 cascade,
+                table,
                 ..
-            } => self.drop(*object_type, *if_exists, names, *cascade),
+            } => {
+                let domains = crate::parse::drops_domains(table.as_ref());
+                self.drop((*object_type, domains), *if_exists, names, *cascade)
+            }
             other => {
                 let words = other.to_string();
                 let words: Vec<&str> = words.split(' ').take(2).collect();
@@ -294,12 +300,13 @@ impl Ddl<'_> {
 
     fn drop(
         &mut self,
-        object: ObjectType,
+        (object, domains): (ObjectType, bool),
         if_exists: bool,
         names: &[ast::ObjectName],
         cascade: bool,
     ) -> Result<CommandTag> {
         let (word, tag) = match object {
+            ObjectType::Type if domains => ("type", "DROP DOMAIN"),
             ObjectType::Table => ("table", "DROP TABLE"),
             ObjectType::View => ("view", "DROP VIEW"),
             ObjectType::Index => ("index", "DROP INDEX"),
@@ -314,7 +321,12 @@ impl Ddl<'_> {
             match object {
                 ObjectType::Schema => objects.extend(self.schema_to_drop(name, if_exists)?),
                 ObjectType::Role | ObjectType::User => self.drop_role(name, if_exists)?,
-                ObjectType::Type => objects.extend(self.type_to_drop(name, if_exists)?),
+                ObjectType::Type => {
+                    if domains {
+                        self.check_names_domain(name)?;
+                    }
+                    objects.extend(self.type_to_drop(name, if_exists)?);
+                }
                 _ => objects.extend(self.object_to_drop(name, object, word, if_exists)?),
             }
         }
@@ -330,6 +342,7 @@ impl Ddl<'_> {
                 | Object::Arrays(_)
                 | Object::Key(..)
                 | Object::Check(..)
+                | Object::Asked(..)
                 | Object::Default(..) => {}
             }
         }
@@ -468,7 +481,7 @@ fn kind_word(kind: &Kind) -> &'static str {
         Kind::Table(_) | Kind::System(_) => "table",
         Kind::View(_) => "view",
         Kind::Sequence(_) => "sequence",
-        Kind::Enum(_) => "type",
+        Kind::Enum(_) | Kind::Domain(_) => "type",
     }
 }
 

@@ -4,7 +4,7 @@
 //! So whoever looks for readers looks through these texts.
 
 use super::Ddl;
-use crate::catalog::{Default, Named, Oid, Relation, Table};
+use crate::catalog::{Default, Kind, Named, Oid, Relation, Table};
 use crate::error::{Result, SqlError};
 use crate::names::{literal, parts, quoted};
 use crate::sqlstate;
@@ -72,17 +72,34 @@ impl Ddl<'_> {
                 let Default::Expression(sql) = default else {
                     continue;
                 };
-                let mut reads = false;
-                let read = with_names(sql, |name| {
-                    reads |= self.sequence_named(name) == Some(sequence);
-                    Ok(None)
-                });
-                if read.is_ok() && reads {
+                if self.reads_sequence(sql, sequence) {
                     found.push((relation.clone(), *column));
                 }
             }
         }
         found
+    }
+
+    /// The domains whose default reads a sequence.
+    pub(super) fn domains_reading(&self, sequence: Oid) -> Vec<Arc<Relation>> {
+        let mut all = self.open.catalog.1.user_types();
+        all.retain(|relation| match &relation.kind {
+            Kind::Domain(own) => {
+                let default = own.default.as_deref();
+                default.is_some_and(|sql| self.reads_sequence(sql, sequence))
+            }
+            _ => false,
+        });
+        all.into_iter().cloned().collect()
+    }
+
+    fn reads_sequence(&self, sql: &str, sequence: Oid) -> bool {
+        let mut reads = false;
+        let read = with_names(sql, |name| {
+            reads |= self.sequence_named(name) == Some(sequence);
+            Ok(None)
+        });
+        read.is_ok() && reads
     }
 
     /// Gives a column another default, or none.

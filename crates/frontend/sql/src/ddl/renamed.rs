@@ -27,6 +27,7 @@ impl Ddl<'_> {
             Altered::Sequence => "ALTER SEQUENCE",
             Altered::Table => "ALTER TABLE",
             Altered::Type => return self.alter_type_place(alter, clauses),
+            Altered::Domain => return self.alter_domain(alter, clauses),
         });
         let Some(named) = self.binder().named(&alter.name)? else {
             if alter.if_exists {

@@ -30,9 +30,18 @@ impl Ddl<'_> {
         let (ty, typmod) = self.binder().type_of(data_type)?;
         super::table::check_column_type(&column.name, ty)?;
         self.hold_type(ty)?;
+        let domain = self.column_domain(data_type)?;
         if using.is_none() && (ty, typmod) == (column.ty, column.typmod) {
-            // Nothing becomes another.
-            return Ok(());
+            // No value becomes another.
+            if domain == next.domain_of(column.id) {
+                return Ok(());
+            }
+            self.check_unviewed(relation, position)?;
+            next.set_domain(column.id, domain);
+            return self.check_domains(&Relation {
+                kind: Kind::Table(Box::new(next.clone())),
+                ..relation.clone()
+            });
         }
         let own = next.foreign_keys.iter();
         let mut own = own.filter(|key| key.columns.contains(&column.id));
@@ -61,6 +70,7 @@ impl Ddl<'_> {
             self.retype_sequence(*sequence, ty)?;
         }
         next.schema = Arc::new(next.schema.with_type(position, ty, typmod));
+        next.set_domain(column.id, domain);
         let old = relation
             .table()
             .ok_or_else(|| SqlError::internal("no table"))?;
@@ -86,6 +96,7 @@ impl Ddl<'_> {
         {
             self.check_apart(&target, index)?;
         }
+        self.check_domains(&target)?;
         self.check_rows(&target)
     }
 

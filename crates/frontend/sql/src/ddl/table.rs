@@ -13,7 +13,7 @@ use crate::catalog::{Change, Check, Default, Index, Kind, Named, Oid, Relation, 
 use crate::error::{Fields, Result, SqlError};
 use crate::expr::Expr;
 use crate::parse::{Altered, Clause, Like, altered_constraint};
-use crate::plan::column_position;
+use crate::plan::{OutputColumn, column_position};
 use crate::sqlstate;
 use crate::wire::CommandTag;
 use sqlparser::ast::{self, AlterTableOperation as Operation, ColumnOption};
@@ -68,12 +68,15 @@ impl Ddl<'_> {
             let (column, default) = self.column(definition, place, id, &mut made.later)?;
             made.columns.push(column);
             made.defaults.extend(default.map(|default| (id, default)));
+            let domain = self.column_domain(&definition.data_type)?;
+            made.domains.extend(domain.map(|domain| (id, domain)));
         }
         let Made {
             columns,
             defaults,
             mut later,
             comments,
+            domains,
         } = made;
         super::check_table_columns(columns.len())?;
         for constraint in &create.constraints {
@@ -89,6 +92,9 @@ impl Ddl<'_> {
             }
         }
         let mut relation = self.bare_table((oid, &name, namespace), columns, defaults)?;
+        if let Kind::Table(table) = &mut relation.kind {
+            table.domains = domains;
+        }
         if let (ast::CreateTableOptions::With(options), Kind::Table(table)) =
             (&create.table_options, &mut relation.kind)
         {
@@ -136,6 +142,7 @@ impl Ddl<'_> {
             checks: Vec::new(),
             foreign_keys: Vec::new(),
             options: Vec::new(),
+            domains: Vec::new(),
         };
         Ok(self.new_relation(oid, namespace, name, Kind::Table(Box::new(table))))
     }
@@ -148,18 +155,23 @@ impl Ddl<'_> {
         &mut self,
         namespace: Oid,
         name: &str,
-        columns: Vec<(String, Type, Typmod)>,
+        columns: Vec<OutputColumn>,
         on_commit: Option<&ast::OnCommit>,
     ) -> Result<()> {
         super::check_table_columns(columns.len())?;
         let oid = self.draw_oid()?;
         self.note_at_commit(oid, namespace, on_commit)?;
         let mut made = Vec::with_capacity(columns.len());
-        for (name, ty, typmod) in columns {
-            check_column_type(&name, ty)?;
-            made.push(Column::new(name, ty, typmod, true));
+        let mut domains = Vec::new();
+        for (id, column) in (1..).map(ColumnId).zip(columns) {
+            check_column_type(&column.name, column.ty)?;
+            domains.extend(column.domain.map(|domain| (id, domain)));
+            made.push(Column::new(column.name, column.ty, column.typmod, true));
         }
-        let relation = self.bare_table((oid, name, namespace), made, Vec::new())?;
+        let mut relation = self.bare_table((oid, name, namespace), made, Vec::new())?;
+        if let Kind::Table(table) = &mut relation.kind {
+            table.domains = domains;
+        }
         self.hold_types(&relation)?;
         self.open
             .change(self.shared, Change::PutRelation(Arc::new(relation)))

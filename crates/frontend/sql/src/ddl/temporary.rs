@@ -5,6 +5,7 @@ use super::{Ddl, taken};
 use crate::catalog::{Catalog, Change, Mode, Namespace, Oid};
 use crate::error::{Result, SqlError};
 use crate::parse::NAME_ALONE;
+use crate::plan::OutputColumn;
 use crate::rows::{self, Shape};
 use crate::session::AtCommit;
 use crate::sqlstate;
@@ -200,7 +201,10 @@ impl Ddl<'_> {
         let mut given = create.columns.iter();
         let columns = columns.into_iter().map(|column| {
             let name = given.next().map(|given| crate::bind::folded(&given.name));
-            (name.unwrap_or(column.name), column.ty, column.typmod)
+            OutputColumn {
+                name: name.unwrap_or(column.name),
+                ..column
+            }
         });
         self.make_plain_table(
             namespace,

@@ -6,7 +6,7 @@
 use super::Ddl;
 use super::enums::check_label;
 use crate::bind::{Binder, ScopeTable, TypeNames, kept_name, kept_oid};
-use crate::catalog::{Change, Default, Kind, Oid, Relation, Table, View};
+use crate::catalog::{Change, Default, Domain, Kind, Oid, Relation, Table, View};
 use crate::error::{Result, SqlError};
 use crate::parse::walk;
 use crate::sqlstate;
@@ -54,8 +54,8 @@ pub(super) fn keep_types(node: &mut impl VisitMut, names: TypeNames<'_>) {
             }
             names.find(schema.as_deref(), &base)
         });
-        if let Ok(Some(ty)) = found {
-            *name = kept_name(ty);
+        if let Ok(Some(found)) = found {
+            *name = kept_name(found.oid());
         }
     });
 }
@@ -77,6 +77,10 @@ fn texts_of(relation: &Relation) -> Vec<&str> {
             let parts =
                 indexes.flat_map(|index| index.expressions().chain(index.predicate.as_deref()));
             defaults.chain(checks).chain(parts).collect()
+        }
+        Kind::Domain(domain) => {
+            let checks = domain.checks.iter().map(|check| &*check.expression);
+            checks.chain(domain.default.as_deref()).collect()
         }
         _ => Vec::new(),
     }
@@ -105,7 +109,20 @@ pub(super) fn types_of(relation: &Relation) -> Vec<Oid> {
         let columns = table.schema.columns();
         columns.filter_map(|column| Some(column.ty.enum_id()?.oid()))
     });
-    let mut all: Vec<Oid> = columns.chain(texts).collect();
+    let domains = relation.table().into_iter().flat_map(|table| {
+        let domains = table.domains.iter();
+        domains.map(|(_, domain)| *domain)
+    });
+    let below: Vec<Oid> = match &relation.kind {
+        Kind::Domain(domain) => {
+            let own = domain.ty.enum_id().map(|id| id.oid());
+            own.into_iter()
+                .chain(Some(domain.base).filter(|base| *base != 0))
+                .collect()
+        }
+        _ => Vec::new(),
+    };
+    let mut all: Vec<Oid> = columns.chain(texts).chain(domains).chain(below).collect();
     all.sort_unstable();
     all.dedup();
     all
@@ -145,7 +162,8 @@ impl Ddl<'_> {
             self.type_shown(relation)
         );
         let mut changed = Vec::new();
-        for other in self.open.catalog.1.relations() {
+        let catalog = &self.open.catalog.1;
+        for other in catalog.relations().into_iter().chain(catalog.user_types()) {
             if let Some(next) = self.with_label(other, (from, to), &refusal) {
                 changed.push((other.clone(), next));
             }
@@ -196,8 +214,46 @@ impl Ddl<'_> {
                 };
                 texts.relabel(&mut next).then_some(Kind::Table(next))
             }
+            Kind::Domain(own) => self.domain_with_label(own, labels, refusal),
             _ => None,
         }
+    }
+}
+
+impl Ddl<'_> {
+    /// A domain whose texts say the new label; none if they need not.
+    fn domain_with_label(&self, own: &Domain, labels: (&str, &str), refusal: &str) -> Option<Kind> {
+        let relabel = |sql: &str, bind: &dyn Fn(&Expr) -> Result<()>| {
+            let node = crate::parse::expression(sql).ok()?;
+            let next = relabelled(&node, labels, refusal, bind)?;
+            Some(Box::<str>::from(next.to_string()))
+        };
+        let mut next = own.clone();
+        let mut any = false;
+        for check in &mut next.checks {
+            let bind = |node: &Expr| {
+                let outer = self.binder();
+                let mut binder = outer.over_value(own)?;
+                binder.condition(node, "CHECK").map(drop)
+            };
+            if let Some(sql) = relabel(&check.expression, &bind) {
+                check.expression = sql;
+                any = true;
+            }
+        }
+        if let Some(default) = &mut next.default {
+            let bind = |node: &Expr| {
+                let mut binder = self.binder();
+                let bound = binder.expr(node)?;
+                let done = binder.coerce(bound, own.ty, own.typmod, CastContext::Assignment);
+                done.map(drop)
+            };
+            if let Some(sql) = relabel(default, &bind) {
+                *default = sql;
+                any = true;
+            }
+        }
+        any.then(|| Kind::Domain(Box::new(next)))
     }
 }
 

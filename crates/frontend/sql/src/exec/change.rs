@@ -112,7 +112,7 @@ impl Run<'_, '_> {
         subqueries: &[Subresult],
         each: &mut Each<'_>,
     ) -> Result<u64> {
-        self.check(&insert.shape, values, &insert.rules.checks, subqueries)?;
+        self.check(&insert.shape, values, Some(&insert.rules), subqueries)?;
         if let Some((conflict, asked)) = insert.conflict.as_ref().zip(asked)
             && let Some(refused) = &asked.refused
         {
@@ -407,8 +407,7 @@ impl Run<'_, '_> {
                 }
             }
         }
-        let checks = rules.map_or(&[][..], |rules| &rules.checks);
-        self.check(shape, &new, checks, subqueries)?;
+        self.check(shape, &new, rules, subqueries)?;
         let keys = rows::changes_a_key(shape, old, &changes);
         let updated =
             self.write(|| rows::update(self.transaction, shape, key, row, old, &changes))?;
@@ -451,14 +450,19 @@ impl Run<'_, '_> {
         Ok(())
     }
 
-    /// NOT NULL and CHECK.
+    /// What domains ask, NOT NULL and CHECK.
     fn check(
         &self,
         shape: &Shape,
         values: &[Value],
-        checks: &[(String, Expr)],
+        rules: Option<&Rules>,
         subqueries: &[Subresult],
     ) -> Result<()> {
+        let rows = [RowRef::Values(values)];
+        let frame = self.frame(&rows, &[], subqueries);
+        for (position, domain) in rules.map_or(&[][..], |rules| &rules.domains) {
+            domain.check(values[*position].as_ref(), &frame)?;
+        }
         let schema = &shape.table().schema;
         for (column, value) in schema.columns().zip(values) {
             if !column.nullable && value.is_null() {
@@ -473,9 +477,7 @@ impl Run<'_, '_> {
                     .on_column(&column.name));
             }
         }
-        let rows = [RowRef::Values(values)];
-        let frame = self.frame(&rows, &[], subqueries);
-        for (name, check) in checks {
+        for (name, check) in rules.map_or(&[][..], |rules| &rules.checks) {
             if check.eval(&frame)?.as_ref().as_bool() == Some(false) {
                 let relation = &shape.relation.name;
                 let message = format!(
@@ -562,7 +564,7 @@ fn is_narrow(update: &Update) -> bool {
     });
     update.returning.is_none()
         && update.rules.generated.is_empty()
-        && update.rules.checks.is_empty()
+        && update.rules.allow_all()
         && !in_foreign_key
         && !update.shape.keys.iter().any(|keys| assigned(&keys.reads))
 }

@@ -10,6 +10,7 @@
 //! Not here: aggregates (`exec`), which leave their results in slots.
 
 mod catalog_function;
+mod domain;
 mod function;
 mod plain;
 mod record;
@@ -18,6 +19,7 @@ mod scalar;
 
 pub(crate) use catalog_function::{AdvisoryAction, CatalogFunction, Quantifier};
 pub(crate) use catalog_function::{CatalogEntry, VOID, catalog_functions, type_oid};
+pub(crate) use domain::DomainRules;
 pub(crate) use function::{Builtin, Signature};
 pub(crate) use plain::Plain;
 pub(crate) use record::{RowFields, RowType, expanded, fields, send as send_record};
@@ -109,6 +111,11 @@ pub(crate) enum Expr {
         ty: Type,
         typmod: Typmod,
         explicit: bool,
+    },
+    /// A value of the type of a domain, as one of the domain.
+    Domain {
+        operand: Box<Expr>,
+        rules: Arc<DomainRules>,
     },
     Case {
         branches: Box<[(Expr, Expr)]>,
@@ -334,6 +341,9 @@ macro_rules! children {
             }
             | Expr::Cast {
                 operand: $child, ..
+            }
+            | Expr::Domain {
+                operand: $child, ..
             } => $work,
             Expr::And(list)
             | Expr::Or(list)
@@ -548,6 +558,11 @@ impl Expr {
                 let settings = frame.env.settings();
                 Out::Own(cast(value.as_ref(), *ty, *typmod, *explicit, settings)?)
             }
+            Self::Domain { operand, rules } => {
+                let value = operand.eval(frame)?;
+                rules.check(value.as_ref(), frame)?;
+                value
+            }
             Self::Case {
                 branches,
                 otherwise,
@@ -643,10 +658,10 @@ impl Expr {
     /// Whether two evaluations in one statement may differ.
     pub fn is_volatile(&self) -> bool {
         let mut volatile = false;
-        self.walk(&mut |expr| {
-            if let Expr::Call { function, .. } = expr {
-                volatile |= function.is_volatile();
-            }
+        self.walk(&mut |expr| match expr {
+            Expr::Call { function, .. } => volatile |= function.is_volatile(),
+            Expr::Domain { rules, .. } => volatile |= rules.any(Expr::is_volatile),
+            _ => {}
         });
         volatile
     }
@@ -654,10 +669,10 @@ impl Expr {
     /// Whether its value is asked of the session, in part at least.
     pub fn asks(&self) -> bool {
         let mut asks = false;
-        self.walk(&mut |expr| {
-            if let Expr::Call { function, .. } = expr {
-                asks |= function.asks();
-            }
+        self.walk(&mut |expr| match expr {
+            Expr::Call { function, .. } => asks |= function.asks(),
+            Expr::Domain { rules, .. } => asks |= rules.any(Expr::asks),
+            _ => {}
         });
         asks
     }

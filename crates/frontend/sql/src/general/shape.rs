@@ -47,6 +47,7 @@ pub(super) fn type_of(expr: &Expr, level: &Level) -> Option<Type> {
             results.find_map(|expr| type_of(expr, level))?
         }
         Expr::Once { body, .. } => return type_of(body, level),
+        Expr::Domain { operand, .. } => return type_of(operand, level),
         Expr::Outer { .. }
         | Expr::Param(_)
         | Expr::Subquery(_)

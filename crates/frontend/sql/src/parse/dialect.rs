@@ -4,7 +4,7 @@
 //! (`case when true then case when …`, `cast(cast(…`) an error at the bottom doubles the work with every level above it. So
 //! expressions that are begun are counted; a text that begins far more of them than it has tokens is refused.
 
-use super::{commands, sequences, subscripts, typed, types};
+use super::{commands, domains, sequences, subscripts, typed, types};
 use sqlparser::ast::{
     BinaryOperator, ColumnOption, DescribeAlias, Expr, Ident, Interval, KeyOrIndexDisplay,
     NullsDistinctOption, ObjectNamePart, Statement, UnaryOperator, UniqueConstraint, Value,
@@ -333,6 +333,7 @@ impl Dialect for Bounded {
     fn parse_statement(&self, parser: &mut Parser<'_>) -> Option<Result<Statement, ParserError>> {
         let own = explain_of_query(parser).or_else(|| commands::statement(parser));
         let own = own.or_else(|| types::statement(parser));
+        let own = own.or_else(|| domains::statement(parser));
         own.or_else(|| sequences::statement(parser))
     }
 

@@ -27,6 +27,8 @@ const TABLE: &str =
     "a table is altered, by what is said behind; this is longer than any name in a text";
 const TYPE: &str =
     "a type is altered, by what is said behind; this is longer than any name in a text";
+const DOMAIN: &str =
+    "a domain is altered, by what is said behind; this is longer than any name in a text";
 /// In front of what is said of a column's identity: the column, then the clauses.
 const IDENTITY: &str =
     "the identity of a column, by what is said behind; this is longer than any name in a text";
@@ -105,15 +107,17 @@ pub(crate) enum Altered {
     Index,
     Table,
     Type,
+    Domain,
 }
 
 impl Altered {
-    const ALL: [(Self, &'static str); 5] = [
+    const ALL: [(Self, &'static str); 6] = [
         (Self::Sequence, SEQUENCE),
         (Self::View, VIEW),
         (Self::Index, INDEX),
         (Self::Table, TABLE),
         (Self::Type, TYPE),
+        (Self::Domain, DOMAIN),
     ];
 }
 

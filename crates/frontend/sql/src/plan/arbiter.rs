@@ -120,6 +120,7 @@ fn evaluate(expr: &mut Expr, frame: &Frame<'_>) -> Result<()> {
         | Expr::InSubquery { .. }
         | Expr::Rows { .. }
         | Expr::Once { .. }
+        | Expr::Domain { .. }
         | Expr::Held => false,
         Expr::Call { function, .. } => !function.is_volatile() && !function.asks(),
         _ => true,

@@ -385,7 +385,13 @@ impl Binder<'_> {
             .ok_or_else(|| SqlError::internal("no table"))?;
         let column = table.schema.column(position);
         match table.default_of(column.id) {
-            None => Ok(Expr::Const(Value::Null)),
+            None => {
+                let domain = table.domain_of(column.id);
+                let found = domain
+                    .map(|domain| self.domain_default(domain))
+                    .transpose()?;
+                Ok(found.flatten().unwrap_or(Expr::Const(Value::Null)))
+            }
             Some(Default::Expression(sql)) => {
                 let node = crate::parse::expression(sql)?;
                 let scope = std::mem::take(&mut self.scope);

@@ -58,7 +58,7 @@ impl Binder<'_> {
                         Ok(SourceKind::System(definition))
                     }
                     Kind::Sequence(_) => self.sequence(&relation, own, alias.as_ref()),
-                    Kind::Enum(_) => Err(self.no_relation(name)),
+                    Kind::Enum(_) | Kind::Domain(_) => Err(self.no_relation(name)),
                 }
             }
             ast::TableFactor::Table {
@@ -259,6 +259,7 @@ impl Binder<'_> {
             ty: column.ty,
             typmod: column.typmod,
             number: 0,
+            domain: column.domain,
         });
         let mut table = ScopeTable {
             name,
@@ -324,6 +325,7 @@ impl Binder<'_> {
                 ty,
                 typmod: Typmod::NONE,
                 number: 0,
+                domain: None,
             })
             .collect();
         if ordinality {
@@ -332,6 +334,7 @@ impl Binder<'_> {
                 ty: Type::Int8,
                 typmod: Typmod::NONE,
                 number: 0,
+                domain: None,
             });
         }
         let mut table = ScopeTable {

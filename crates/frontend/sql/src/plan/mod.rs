@@ -143,6 +143,8 @@ pub(crate) struct OutputColumn {
     pub typmod: Typmod,
     /// Oid of its table and number in it.
     pub origin: (Oid, i16),
+    /// The domain that its values are of.
+    pub domain: Option<Oid>,
 }
 
 impl OutputColumn {

@@ -67,12 +67,14 @@ impl Binder<'_> {
             }
             let (bound, ty, typmod) = self.settle(bound)?;
             let origin = self.origin(&bound);
+            let domain = self.domain_of(&bound);
             output.push(bound);
             columns.push(OutputColumn {
                 name: name.unwrap_or_else(|| name_of(expr)),
                 ty,
                 typmod,
                 origin,
+                domain,
             });
         }
         check_targets(output.len())?;
@@ -102,6 +104,7 @@ impl Binder<'_> {
                 ty: column.ty,
                 typmod: column.typmod,
                 origin: self.origin(&column.expr),
+                domain: self.domain_of(&column.expr),
             });
             output.push(column.expr);
         }

@@ -94,6 +94,8 @@ impl Binder<'_> {
                     _ => column.typmod,
                 },
                 number: 0,
+                // The step may make others.
+                domain: None,
             })
             .collect();
         if names.next().is_some() {

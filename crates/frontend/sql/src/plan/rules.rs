@@ -3,7 +3,8 @@
 use crate::bind::Binder;
 use crate::catalog::{Default, Relation};
 use crate::error::{Result, SqlError};
-use crate::expr::Expr;
+use crate::expr::{DomainRules, Expr};
+use std::sync::Arc;
 use vellum_row::CastContext;
 
 /// The rules of a table, over it as number 0.
@@ -13,6 +14,15 @@ pub(crate) struct Rules {
     pub generated: Vec<(usize, Expr)>,
     /// CHECK constraints, by their names.
     pub checks: Vec<(String, Expr)>,
+    /// Positions of the columns of domains, and what those ask of their values.
+    pub domains: Vec<(usize, Arc<DomainRules>)>,
+}
+
+impl Rules {
+    /// Whether any row fulfils them.
+    pub fn allow_all(&self) -> bool {
+        self.checks.is_empty() && self.domains.is_empty()
+    }
 }
 
 impl Binder<'_> {
@@ -33,7 +43,30 @@ impl Binder<'_> {
             checks.push((check.name.to_string(), self.condition(&node, "CHECK")?));
         }
         let generated = self.generated(relation)?;
-        Ok(Rules { generated, checks })
+        let domains = self.domains_in(relation)?;
+        Ok(Rules {
+            generated,
+            checks,
+            domains,
+        })
+    }
+
+    /// The columns of a table that are of domains, by their positions.
+    ///
+    /// # Errors
+    /// As [`Binder::domain_rules`].
+    pub(crate) fn domains_in(&self, relation: &Relation) -> Result<Vec<(usize, Arc<DomainRules>)>> {
+        let table = relation.table().into_iter();
+        let mut all = Vec::new();
+        for (table, (column, domain)) in
+            table.flat_map(|table| table.domains.iter().map(move |own| (table, own)))
+        {
+            if let Some(position) = table.schema.position_of(*column) {
+                all.push((position, self.domain_rules(*domain)?));
+            }
+        }
+        all.sort_by_key(|(position, _)| *position);
+        Ok(all)
     }
 
     /// The generated columns of a table that is number 0 of the scope.

@@ -372,6 +372,7 @@ impl Binder<'_> {
                 ty,
                 typmod,
                 origin: (0, 0),
+                domain: None,
             });
         }
         Ok((out, columns))

@@ -298,6 +298,7 @@ impl Binder<'_> {
                 ty: *ty,
                 typmod: Typmod::NONE,
                 number: 0,
+                domain: None,
             });
             self.scope.tables[table].columns.extend(made);
             calls.push(call);

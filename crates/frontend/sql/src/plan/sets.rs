@@ -81,6 +81,7 @@ impl Binder<'_> {
             return Err(SqlError::syntax(message));
         }
         for (at, (column, other)) in columns.iter_mut().zip(others).enumerate() {
+            column.domain = column.domain.filter(|_| column.domain == other.domain);
             let sides = [column.ty, other.ty].map(|ty| Bound::new(Expr::Const(Value::Null), ty));
             let ty = self.common_type(&operator.to_string(), &sides)?;
             for (select, own) in [(&mut left, column.ty), (&mut right, other.ty)] {

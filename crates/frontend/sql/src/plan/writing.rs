@@ -246,6 +246,7 @@ impl<'c> Binder<'c> {
             ty: column.ty,
             typmod: column.typmod,
             number: 0,
+            domain: column.domain,
         });
         let columns: Vec<ScopeColumn> = columns.collect();
         if names.next().is_some() {

@@ -2,7 +2,9 @@
 
 use super::environment::Env;
 use crate::bind::{Binder, ScopeTable};
-use crate::catalog::{Catalog, Change, Kind, Named, Oid, PG_CATALOG, Relation, Table, View};
+use crate::catalog::{
+    Catalog, Change, Domain, Kind, Named, Oid, PG_CATALOG, Relation, Table, View,
+};
 use crate::error::{Result, SqlError};
 use crate::expr::Expr;
 use crate::parse::with_stack;
@@ -29,6 +31,64 @@ impl Env<'_> {
             )
         });
         bound.unwrap_or_else(|| vec![(Type::Text, Typmod::NONE); view.columns.len()])
+    }
+
+    /// The domains that a view's columns are of.
+    pub fn view_domains(&self, view: &View) -> Vec<Option<Oid>> {
+        let bound = with_stack(|| {
+            let query = query_of(view)?;
+            let (_, columns) = self.binder().query(&query).ok()?;
+            Some(columns.iter().map(|column| column.domain).collect())
+        });
+        bound.unwrap_or_default()
+    }
+
+    /// A condition of a domain as PostgreSQL shows it; as it was given where it cannot be bound.
+    pub fn condition_text(&self, domain: &Domain, sql: &str, pretty: bool) -> String {
+        let written = with_stack(|| {
+            let outer = self.binder();
+            let mut binder = outer.over_value(domain)?;
+            let condition = binder.condition(&crate::parse::expression(sql)?, "CHECK")?;
+            Ok::<_, crate::error::SqlError>(self.written(&binder, &condition, Type::Bool, pretty))
+        });
+        written.unwrap_or_else(|_| sql.to_owned())
+    }
+
+    /// The same of its default.
+    pub fn default_text(&self, domain: &Domain, sql: &str) -> String {
+        let written = with_stack(|| {
+            let mut binder = self.binder();
+            let bound = binder.expr(&crate::parse::expression(sql)?)?;
+            let (expr, ty) = match bound.ty {
+                // A literal is of the type of the values.
+                None => {
+                    let context = CastContext::Assignment;
+                    let expr = binder.coerce(bound, domain.ty, Typmod::NONE, context)?;
+                    (expr, domain.ty)
+                }
+                Some(ty) => (bound.expr, ty),
+            };
+            if let Some(text) = self.quoted_number(sql, &expr, ty) {
+                return Ok::<_, crate::error::SqlError>(text);
+            }
+            Ok(self.written(&binder, &expr, ty, false))
+        });
+        written.unwrap_or_else(|_| sql.to_owned())
+    }
+
+    fn written(&self, binder: &Binder<'_>, expr: &Expr, ty: Type, pretty: bool) -> String {
+        let shown = |name: &str| match parse_reg(self, Type::Regclass, name) {
+            Ok(Some(oid)) => reg_text(self, Type::Regclass, oid),
+            _ => name.to_owned(),
+        };
+        let writer = Writer {
+            regclass: &shown,
+            scope: &binder.scope,
+            settings: self.forms,
+            pretty,
+            exact: false,
+        };
+        writer.whole(expr, ty)
     }
 
     /// The relations that a view's query names; none if it cannot be bound any more.
@@ -146,29 +206,22 @@ impl Env<'_> {
                 if let Some(text) = self.quoted_number(sql, &expr, ty) {
                     return text;
                 }
-                let shown = |name: &str| match parse_reg(self, Type::Regclass, name) {
-                    Ok(Some(oid)) => reg_text(self, Type::Regclass, oid),
-                    _ => name.to_owned(),
-                };
-                let writer = Writer {
-                    regclass: &shown,
-                    scope: &binder.scope,
-                    settings: self.forms,
-                    pretty,
-                    exact: false,
-                };
-                writer.whole(&expr, ty)
+                self.written(&binder, &expr, ty, pretty)
             }
             Err(_) => sql.to_owned(),
         }
     }
 
-    /// The type of a name as SQL writes it.
-    pub fn type_named(&self, name: &str) -> Option<Type> {
+    /// The oid of the type of a name as SQL writes it.
+    pub fn type_named(&self, name: &str) -> Option<Oid> {
         let node = crate::parse::expression(&format!("NULL::{name}")).ok()?;
         match node {
             sqlparser::ast::Expr::Cast { data_type, .. } => {
-                self.binder().type_of(&data_type).ok().map(|(ty, _)| ty)
+                let binder = self.binder();
+                match binder.domain_named(&data_type) {
+                    Ok(None) => binder.type_of(&data_type).ok().map(|(ty, _)| ty.oid()),
+                    found => found.ok().flatten(),
+                }
             }
             _ => None,
         }

@@ -76,7 +76,16 @@ impl Session {
                 Some(Default::Identity { sequence, .. }) => {
                     format!("CAST(nextval('{sequence}'::regclass) AS {ty})")
                 }
-                _ => format!("CAST(NULL AS {ty})"),
+                _ => {
+                    let domain = table.domain_of(column.id);
+                    let catalog = self.open.as_ref().map(|open| &open.catalog.1);
+                    let own = domain.zip(catalog);
+                    let own = own.and_then(|(domain, catalog)| catalog.domain(domain));
+                    match own.and_then(|(_, own)| own.default.as_deref()) {
+                        Some(sql) => format!("CAST(({sql}) AS {ty})"),
+                        None => format!("CAST(NULL AS {ty})"),
+                    }
+                }
             };
             columns.push(quoted(at));
             values.push(format!("{value} AS {}", quoted(at)));

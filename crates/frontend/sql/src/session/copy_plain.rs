@@ -55,7 +55,7 @@ impl Session {
             padded: String::new(),
         };
         let insert = lines.insert()?;
-        let plain = insert.as_given && insert.rules.checks.is_empty();
+        let plain = insert.as_given && insert.rules.allow_all();
         Ok(plain.then_some(lines))
     }
 

@@ -54,7 +54,7 @@ impl Session {
                 return Err(SqlError::unsupported("LOCK TABLE of a system relation"));
             }
             Kind::System(_) => {}
-            Kind::Enum(_) | Kind::Sequence(_) => {
+            Kind::Enum(_) | Kind::Domain(_) | Kind::Sequence(_) => {
                 let message = format!("cannot lock relation \"{}\"", relation.name);
                 let detail = "This operation is not supported for sequences.";
                 return Err(SqlError::new(sqlstate::WRONG_OBJECT_TYPE, message).with_detail(detail));

@@ -350,7 +350,7 @@ impl Session {
                 let word = match relation.kind {
                     Kind::View(_) => "view",
                     Kind::Sequence(_) => "sequence",
-                    Kind::Enum(_) => "type",
+                    Kind::Enum(_) | Kind::Domain(_) => "type",
                     Kind::Table(_) | Kind::System(_) => "table",
                 };
                 return denied(format!("{word} {}", relation.name));

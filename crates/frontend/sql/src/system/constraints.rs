@@ -171,5 +171,6 @@ fn pg_constraint(scan: &Scan<'_>, rows: &mut Vec<Vec<Value>>) -> Result<()> {
             ]);
         }
     }
+    super::domains::constraints(scan, rows);
     Ok(())
 }

@@ -8,6 +8,7 @@ use crate::catalog::Relation;
 use crate::expr::{Builtin, CatalogFunction, Comparison, Expr, Quantifier, RowTest, RowsFrom};
 use crate::names::{literal, quoted};
 use crate::rows::Part;
+use std::borrow::Cow;
 use std::sync::Arc;
 use vellum_row::arithmetic::Operator;
 use vellum_row::{Settings, Type, Typmod, Value, output};
@@ -91,9 +92,19 @@ impl Writer<'_> {
         let table = self.scope.tables.get(usize::from(table));
         let column = table.and_then(|table| table.columns.get(usize::from(position)));
         match column {
+            // What a domain asks is asked of its value.
+            Some(column) if table.is_some_and(|table| table.name.is_empty()) => {
+                (column.name.to_uppercase(), Some(column.ty))
+            }
             Some(column) => (quoted(&column.name), Some(column.ty)),
             None => (String::new(), None),
         }
+    }
+
+    fn is_of_domain(&self, table: u16, position: u16) -> bool {
+        let table = self.scope.tables.get(usize::from(table));
+        let column = table.and_then(|table| table.columns.get(usize::from(position)));
+        column.is_some_and(|column| column.domain.is_some())
     }
 
     /// Something between operators, with a cast that PostgreSQL shows there.
@@ -104,8 +115,9 @@ impl Writer<'_> {
                 let (name, ty) = self.column(*table, *position);
                 // The operators of these types are those of others.
                 let as_other = match ty {
-                    Some(Type::Varchar) => "text",
-                    Some(Type::Cidr) => "inet",
+                    Some(Type::Varchar) => Cow::Borrowed("text"),
+                    Some(Type::Cidr) => Cow::Borrowed("inet"),
+                    Some(ty) if self.is_of_domain(*table, *position) => self.settings.name_of(ty),
                     _ => return name,
                 };
                 match self.pretty {
@@ -340,6 +352,18 @@ impl Writer<'_> {
                 sign(*comparison),
                 self.list(others)
             ),
+            Expr::Domain { operand, rules } => {
+                let name = self.settings.domain_name(rules.oid).unwrap_or_default();
+                let inner = match &**operand {
+                    Expr::Const(value) => self.constant(value, None, false),
+                    other => self.at(other, Around::Cast),
+                };
+                let closed = inner.starts_with('(') && inner.ends_with(')');
+                match self.pretty || closed {
+                    true => format!("{inner}::{name}"),
+                    false => format!("({inner})::{name}"),
+                }
+            }
             Expr::Slot(_)
             | Expr::Outer { .. }
             | Expr::Subquery(_)

@@ -83,12 +83,22 @@ fn pg_depend(scan: &Scan<'_>, rows: &mut Vec<Vec<Value>>) -> Result<()> {
                     rows.push(own, (CLASS, table, column), how);
                 }
             }
-            Kind::Enum(_) | Kind::System(_) => {}
+            Kind::Enum(_) | Kind::Domain(_) | Kind::System(_) => {}
         }
     }
     for own in scan.catalog.user_types() {
         let ty = (TYPE, own.oid);
         rows.push(ty, (NAMESPACE, own.namespace, 0), How::Normal);
+        if let Kind::Domain(domain) = &own.kind {
+            let made_over = domain.ty.enum_id().map(|id| id.oid());
+            let base = Some(domain.base).filter(|base| *base != 0).or(made_over);
+            if let Some(base) = base {
+                rows.push(ty, (TYPE, base, 0), How::Normal);
+            }
+            for check in &domain.checks {
+                rows.push((CONSTRAINT, check.oid), (TYPE, own.oid, 0), How::Auto);
+            }
+        }
         if let Some(array) = own.as_type().map(|ty| ty.array_oid()) {
             rows.push((TYPE, array), (TYPE, own.oid, 0), How::Internal);
         }
@@ -98,9 +108,10 @@ fn pg_depend(scan: &Scan<'_>, rows: &mut Vec<Vec<Value>>) -> Result<()> {
 
 fn of_table(scan: &Scan<'_>, relation: &Arc<Relation>, table: &Table, rows: &mut Rows<'_>) {
     for column in table.schema.columns() {
-        if column.ty.enum_id().is_some() {
+        let made = column.ty.enum_id().map(|_| column.ty.oid());
+        if let Some(ty) = table.domain_of(column.id).or(made) {
             let own = (CLASS, relation.oid);
-            rows.push(own, (TYPE, column.ty.oid(), 0), How::Normal);
+            rows.push(own, (TYPE, ty, 0), How::Normal);
         }
     }
     for (column, default) in &table.defaults {

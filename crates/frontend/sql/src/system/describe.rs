@@ -57,7 +57,10 @@ pub(super) fn format_type(env: &Env<'_>, oid: Oid, typmod: Option<i32>) -> Strin
         (Some(ty), None) => env.forms.name_of(ty).into_owned(),
         (Some(ty), Some(typmod)) => env.forms.format_type(ty, Typmod(typmod)),
         (None, _) if oid == 0 => "-".to_owned(),
-        (None, _) => super::types::pseudo_name(oid).unwrap_or("???").to_owned(),
+        (None, _) => env
+            .forms
+            .domain_name(oid)
+            .unwrap_or_else(|| super::types::pseudo_name(oid).unwrap_or("???").to_owned()),
     }
 }
 
@@ -169,7 +172,18 @@ pub(super) fn constraint_definition(env: &Env<'_>, oid: Oid, pretty: bool) -> Op
     let mut all = relations
         .into_iter()
         .flat_map(|relation| constraints::of(relation));
-    let found = all.find(|constraint| constraint.oid == oid)?;
+    let Some(found) = all.find(|constraint| constraint.oid == oid) else {
+        let mut checks = env.catalog.user_types().into_iter().filter_map(|own| {
+            let Kind::Domain(domain) = &own.kind else {
+                return None;
+            };
+            let check = domain.checks.iter().find(|check| check.oid == oid)?;
+            Some((domain, check))
+        });
+        let (domain, check) = checks.next()?;
+        let text = env.condition_text(domain, &check.expression, pretty);
+        return Some(format!("CHECK ({text})"));
+    };
     let table = found.table;
     Some(match &found.what {
         What::Index(index) => {
@@ -232,10 +246,13 @@ pub(super) fn with_type_names(env: &Env<'_>, query: &str) -> String {
             Ok((Some(schema), own)) if schema == "pg_catalog" => crate::bind::kept_oid(&own),
             _ => None,
         };
-        if let Some(ty) = kept.and_then(|oid| env.forms.type_with_oid(oid)) {
+        let shown = kept.and_then(|oid| match env.forms.type_with_oid(oid) {
+            Some(ty) => Some(env.forms.name_of(ty).into_owned()),
+            None => env.forms.domain_name(oid),
+        });
+        if let Some(shown) = shown {
             // A schema and brackets may be in it: it is written as it is.
-            let shown = Ident::new(env.forms.name_of(ty).into_owned());
-            *name = ObjectName::from(vec![shown]);
+            *name = ObjectName::from(vec![Ident::new(shown)]);
         }
     });
     statement.to_string()

@@ -1,7 +1,7 @@
 //! `information_schema`.
 
 use super::constraints::{self, What};
-use super::{Scan, Spec, describe, nothing, text};
+use super::{Scan, Spec, describe, domains, nothing, text};
 use crate::catalog::{Action, Default, Identity, Kind, Relation, Timing};
 use crate::database::DATABASE;
 use crate::error::Result;
@@ -159,19 +159,6 @@ pub(super) const EMPTY: &[Spec] = &[
         fill: nothing,
     },
     Spec {
-        name: "domains",
-        oid: 13320,
-        view: true,
-        columns: "domain_catalog name, domain_schema name, domain_name name, data_type varchar, character_maximum_length \
-         int4, character_octet_length int4, character_set_catalog name, character_set_schema name, \
-         character_set_name name, collation_catalog name, collation_schema name, collation_name name, \
-         numeric_precision int4, numeric_precision_radix int4, numeric_scale int4, datetime_precision int4, \
-         interval_type varchar, interval_precision int4, domain_default varchar, udt_catalog name, udt_schema \
-         name, udt_name name, scope_catalog name, scope_schema name, scope_name name, maximum_cardinality int4, \
-         dtd_identifier name",
-        fill: nothing,
-    },
-    Spec {
         name: "element_types",
         oid: 13493,
         view: true,
@@ -240,11 +227,11 @@ pub(super) const EMPTY: &[Spec] = &[
     },
 ];
 
-fn database() -> Value {
+pub(super) fn database() -> Value {
     text(DATABASE)
 }
 
-fn yes_or_no(yes: bool) -> Value {
+pub(super) fn yes_or_no(yes: bool) -> Value {
     text(if yes { "YES" } else { "NO" })
 }
 
@@ -298,7 +285,7 @@ fn tables(scan: &Scan<'_>, rows: &mut Vec<Vec<Value>>) -> Result<()> {
             Kind::Table(_) => ("BASE TABLE", true),
             Kind::System(definition) if !definition.is_view => ("BASE TABLE", false),
             Kind::View(_) | Kind::System(_) => ("VIEW", false),
-            Kind::Sequence(_) | Kind::Enum(_) => continue,
+            Kind::Sequence(_) | Kind::Enum(_) | Kind::Domain(_) => continue,
         };
         let mut row = vec![
             database(),
@@ -367,7 +354,7 @@ fn sequences(scan: &Scan<'_>, rows: &mut Vec<Vec<Value>>) -> Result<()> {
 }
 
 /// Numbers that a type has: characters, bytes, precision and its base, scale, digits of the second.
-fn numbers(ty: Type, typmod: Typmod) -> [Value; 6] {
+pub(super) fn numbers(ty: Type, typmod: Typmod) -> [Value; 6] {
     let mut all = [const { Value::Null }; 6];
     let int4 = |number: i32| Value::Int4(number);
     match ty {
@@ -410,16 +397,28 @@ fn columns(scan: &Scan<'_>, rows: &mut Vec<Vec<Value>>) -> Result<()> {
         if matches!(relation.kind, Kind::Sequence(_)) {
             continue;
         }
+        let domains = scan.domains_of(relation);
         for (number, name, ty, typmod, nullable) in scan.columns(relation) {
             let table = relation.table();
             let default = table.and_then(|table| table.default_of(ColumnId(number as u16)));
-            rows.push(column(
+            let domain = domains.iter().find(|(own, _)| *own == number);
+            let domain = domain.map(|(_, domain)| *domain);
+            // One that has to be something by its domain is told to be so, too.
+            let asked = domain.map(|domain| scan.catalog.domains_of(domain));
+            let nullable = nullable
+                && !asked.is_some_and(|all| all.first().is_some_and(|(_, own)| own.not_null));
+            let mut row = column(
                 scan,
                 relation,
                 (number, &name, nullable),
                 (ty, typmod),
                 default,
-            ));
+            );
+            for (place, value) in row[22..25].iter_mut().zip(domains::named(scan, domain)) {
+                *place = value;
+            }
+            domains::below_in(scan, domain, &mut row);
+            rows.push(row);
         }
     }
     Ok(())
@@ -582,6 +581,7 @@ fn check_constraints(scan: &Scan<'_>, rows: &mut Vec<Vec<Value>>) -> Result<()> 
             ]);
         }
     });
+    domains::check_constraints(scan, rows);
     for relation in accessible(scan) {
         for (number, name, .., nullable) in scan.columns(relation) {
             if !nullable && relation.table().is_some() {

@@ -16,6 +16,7 @@ mod constraints;
 mod deparse;
 mod depend;
 mod describe;
+mod domains;
 mod empty;
 mod functions;
 mod information;
@@ -95,7 +96,11 @@ pub(crate) static RELATIONS: LazyLock<Vec<Definition>> = LazyLock::new(|| {
         zones::RELATIONS,
         empty::RELATIONS,
     ];
-    let information = [information::RELATIONS, information::EMPTY];
+    let information = [
+        information::RELATIONS,
+        domains::INFORMATION,
+        information::EMPTY,
+    ];
     let pg = in_pg_catalog.into_iter().flatten();
     let pg = pg.chain(usage::RELATIONS.as_flattened());
     let pg = pg.map(|spec| define(spec, PG_CATALOG));
@@ -191,7 +196,7 @@ impl Scan<'_> {
                     .map(|(number, (name, ty))| (number, name.into(), ty, Typmod::NONE, false))
                     .collect()
             }
-            Kind::Enum(_) => Vec::new(),
+            Kind::Enum(_) | Kind::Domain(_) => Vec::new(),
             Kind::System(definition) => (1..)
                 .zip(&definition.columns)
                 .map(|(number, column)| (number, column.name.into(), column.ty, Typmod::NONE, true))

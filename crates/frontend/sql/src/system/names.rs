@@ -74,7 +74,7 @@ pub(crate) fn parse_reg(env: &Env<'_>, ty: Type, text: &str) -> Result<Option<Oi
         return Ok(Some(oid));
     }
     if ty == Type::Regtype {
-        return Ok(env.type_named(text).map(Type::oid));
+        return Ok(env.type_named(text));
     }
     let parts =
         parts(text).ok_or_else(|| SqlError::new(sqlstate::INVALID_NAME, "invalid name syntax"))?;

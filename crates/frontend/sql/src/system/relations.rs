@@ -110,7 +110,7 @@ fn class_row(
         (Kind::View(_), None) => "v",
         (Kind::Sequence(_), None) => "S",
         // Types are in `pg_type`.
-        (Kind::Enum(_), None) => return,
+        (Kind::Enum(_) | Kind::Domain(_), None) => return,
         (Kind::System(definition), None) if definition.is_view => "v",
         (Kind::System(_), None) => "r",
     };
@@ -216,6 +216,7 @@ struct Attribute<'a> {
     typmod: i32,
     nullable: bool,
     default: Option<&'a Default>,
+    domain: Option<u32>,
 }
 
 fn attribute_row(attribute: &Attribute<'_>, rows: &mut Vec<Vec<Value>>) {
@@ -230,7 +231,7 @@ fn attribute_row(attribute: &Attribute<'_>, rows: &mut Vec<Vec<Value>>) {
     rows.push(vec![
         Value::Oid(attribute.relation),
         text(attribute.name),
-        Value::Oid(ty.oid()),
+        Value::Oid(attribute.domain.unwrap_or(ty.oid())),
         Value::Int4(-1),
         Value::Int2(ty.length()),
         Value::Int2(attribute.number),
@@ -260,7 +261,10 @@ fn attribute_row(attribute: &Attribute<'_>, rows: &mut Vec<Vec<Value>>) {
 fn pg_attribute(scan: &Scan<'_>, rows: &mut Vec<Vec<Value>>) -> Result<()> {
     for relation in scan.catalog.relations() {
         let table = relation.table();
+        let domains = scan.domains_of(relation);
         for (number, name, ty, typmod, nullable) in scan.columns(relation) {
+            let domain = domains.iter().find(|(own, _)| *own == number);
+            let domain = domain.map(|(_, domain)| *domain);
             let default = table.and_then(|table| {
                 let id = vellum_row::ColumnId(number as u16);
                 table.default_of(id)
@@ -270,9 +274,10 @@ fn pg_attribute(scan: &Scan<'_>, rows: &mut Vec<Vec<Value>>) -> Result<()> {
                 number,
                 name: &name,
                 ty,
-                typmod: typmod.0,
+                typmod: domain.map_or(typmod.0, |_| -1),
                 nullable,
                 default,
+                domain,
             };
             attribute_row(&attribute, rows);
         }
@@ -290,6 +295,7 @@ fn pg_attribute(scan: &Scan<'_>, rows: &mut Vec<Vec<Value>>) -> Result<()> {
                     typmod: column.typmod.0,
                     nullable: true,
                     default: None,
+                    domain: None,
                 };
                 attribute_row(&attribute, rows);
             }

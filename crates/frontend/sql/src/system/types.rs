@@ -192,6 +192,9 @@ pub(super) fn type_name(catalog: &Catalog, search_path: &[Oid], oid: u32) -> Opt
     if let Some(name) = pseudo_name(oid) {
         return Some(name.to_owned());
     }
+    if let Some(name) = catalog.types().domain_name(oid, search_path) {
+        return Some(name);
+    }
     let ty = Type::from_oid(oid)?;
     let there = ty
         .enum_id()
@@ -310,6 +313,14 @@ fn pg_enum(scan: &Scan<'_>, rows: &mut Vec<Vec<Value>>) -> Result<()> {
 
 fn pg_type(scan: &Scan<'_>, rows: &mut Vec<Vec<Value>>) -> Result<()> {
     rows.extend(all().map(type_row));
+    for (own, domain) in super::domains::all(scan) {
+        let id = domain.ty.enum_id();
+        let base = match id.and_then(|id| scan.catalog.relation(id.oid())) {
+            Some(base) => user_type_row(scan, base, domain.ty),
+            None => type_row(domain.ty),
+        };
+        rows.push(super::domains::type_row(scan, own, domain, base));
+    }
     for own in scan.catalog.user_types() {
         let types = own.as_type().map(|ty| [ty, ty.array()]);
         for ty in types.into_iter().flatten() {
@@ -456,6 +467,7 @@ fn procedures() -> Vec<Procedure> {
     let others = [
         (Type::Text.array(), "array_", ARRAY_FORMS),
         (Type::Text, "enum_", ENUM_FORMS),
+        (Type::Text, "domain_", super::domains::FORMS),
     ];
     for (ty, stem, oids) in FORMS.into_iter().chain(others) {
         for (suffix, oid) in FORM_SUFFIXES.into_iter().zip(oids) {

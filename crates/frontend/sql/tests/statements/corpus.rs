@@ -98,6 +98,7 @@ corpus!(
     dates,
     deferred,
     documents,
+    domains,
     drops,
     edges,
     enum_indexes,

@@ -13,6 +13,7 @@ mod cursors;
 mod deferred;
 mod definitions;
 mod direct;
+mod domains;
 mod drops;
 mod enums;
 mod filled;

@@ -1,0 +1,124 @@
+//! Domains: what the catalog knows of one, and its persisted form.
+//!
+//! A domain's values are those of the type below: columns, rows, keys and the wire know that type and nothing of the domain. What a domain adds is checked where a
+//! value comes to be one of it (`bind/domains`), so all that is kept of a column is which domain it is of ([`super::Table::domains`]).
+//!
+//! Layout (as in `codec`): a schema of one column, which is the type below, with its modifier, and null unless NOT NULL is said; the oid of the domain that it was
+//! made over, 0 for none; `u8` whether there is a default, and its text; a list of constraints as those of tables.
+
+use super::codec::{checks, put_checks, put_text, text};
+use super::{Catalog, Check, Kind, Oid, Relation};
+use crate::error::Result;
+use std::sync::Arc;
+use vellum_base::codec::{Put, Reader};
+use vellum_row::{Column, Schema, Type, Typmod};
+
+/// How many domains may be made over each other.
+pub(crate) const DOMAINS_MAX: usize = 100;
+
+/// A domain.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) struct Domain {
+    /// The type of its values, which is no domain.
+    pub ty: Type,
+    pub typmod: Typmod,
+    /// The domain that it was made over; 0 for none.
+    pub base: Oid,
+    /// NOT NULL, of its own.
+    pub not_null: bool,
+    /// As SQL.
+    pub default: Option<Box<str>>,
+    /// Of its own.
+    pub checks: Vec<Check>,
+}
+
+/// Writes one.
+pub(super) fn put(out: &mut Vec<u8>, domain: &Domain) -> Result<()> {
+    let value = Column::new("value", domain.ty, domain.typmod, !domain.not_null);
+    let schema = Schema::new(vec![value])?.persist()?;
+    out.put_u32(schema.len() as u32);
+    out.put(&schema);
+    out.put_u32(domain.base);
+    out.put_u8(u8::from(domain.default.is_some()));
+    put_text(out, domain.default.as_deref().unwrap_or_default());
+    put_checks(out, &domain.checks);
+    Ok(())
+}
+
+/// Reads one.
+pub(super) fn read(reader: &mut Reader<'_>) -> Option<Domain> {
+    let length = reader.u32()? as usize;
+    let schema = Schema::from_persisted(reader.bytes(length)?).ok()?;
+    let value = schema.columns().next()?;
+    let (ty, typmod, not_null) = (value.ty, value.typmod, !value.nullable);
+    let base = reader.u32()?;
+    let has_default = reader.u8()? != 0;
+    let default = text(reader)?;
+    Some(Domain {
+        ty,
+        typmod,
+        base,
+        not_null,
+        default: has_default.then_some(default),
+        checks: checks(reader)?,
+    })
+}
+
+impl Catalog {
+    /// The domain with this oid.
+    pub fn domain(&self, oid: Oid) -> Option<(&Arc<Relation>, &Domain)> {
+        let relation = self.relation(oid)?;
+        match &relation.kind {
+            Kind::Domain(domain) => Some((relation, domain)),
+            _ => None,
+        }
+    }
+
+    /// A domain and those that it was made over, itself first.
+    pub fn domains_of(&self, oid: Oid) -> Vec<(&Arc<Relation>, &Domain)> {
+        let mut all = Vec::new();
+        let mut next = self.domain(oid);
+        while let Some((relation, domain)) = next
+            && all.len() <= DOMAINS_MAX
+        {
+            all.push((relation, domain));
+            next = self.domain(domain.base);
+        }
+        all
+    }
+
+    /// Whether a domain is another one, or was made over it.
+    pub fn is_domain_over(&self, oid: Oid, other: Oid) -> bool {
+        let all = self.domains_of(oid);
+        all.iter().any(|(relation, _)| relation.oid == other)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "a test may panic")]
+    use super::*;
+
+    #[test]
+    fn a_domain_is_read_as_it_was_written() {
+        let domain = Domain {
+            ty: Type::Varchar,
+            typmod: Typmod(7),
+            base: 16_400,
+            not_null: true,
+            default: Some("'a'".into()),
+            checks: vec![Check {
+                oid: 16_402,
+                name: "own".into(),
+                expression: "VALUE <> 'b'".into(),
+            }],
+        };
+        let mut bytes = Vec::new();
+        put(&mut bytes, &domain).unwrap();
+        let mut reader = Reader::new(&bytes);
+        assert_eq!(read(&mut reader), Some(domain));
+        assert!(reader.rest().is_empty());
+        // A cut one is none.
+        assert_eq!(read(&mut Reader::new(&bytes[..bytes.len() - 1])), None);
+    }
+}
