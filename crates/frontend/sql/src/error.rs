@@ -261,6 +261,14 @@ impl SqlError {
         self
     }
 
+    /// Whether it is about the values that a query met: with others it would have gone on.
+    pub(crate) fn is_of_data(&self) -> bool {
+        let state = self.sqlstate();
+        ["21", "22"]
+            .iter()
+            .any(|class| state.as_str().starts_with(class))
+    }
+
     /// Whether there is nothing to be said about its place any more.
     pub(crate) fn is_placed(&self) -> bool {
         self.inner.without_place || self.inner.position.is_some()

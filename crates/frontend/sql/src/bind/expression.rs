@@ -391,6 +391,11 @@ impl Binder<'_> {
             Err(error) => return Err(error),
         };
         self.note(level, &found);
+        // Of a view that is written: its queries are the statement's.
+        if level > 0 && found.expr.asks_a_query() {
+            let text = "a column that a view computes by a query, read by a query";
+            return Err(SqlError::unsupported(text));
+        }
         Ok(Bound {
             ty: Some(found.ty),
             typmod: found.typmod,

@@ -37,7 +37,7 @@ pub(crate) use types::{
 };
 pub(crate) use window::{WINDOW_SLOTS, Window, WindowKind, check_number};
 
-use crate::catalog::{Catalog, Named, Oid, Relation};
+use crate::catalog::{Catalog, Kind, Named, Oid, Relation};
 use crate::error::{Result, SqlError};
 use crate::expr::Expr;
 use crate::plan::{General, Source, Subquery, Writing};
@@ -141,6 +141,28 @@ pub(crate) struct ParamCast {
     pub explicit: bool,
 }
 
+/// Whose rights count where a view is read.
+#[derive(Clone, Debug)]
+pub(crate) enum Reader {
+    /// Nobody's are asked for: of what stands for a relation that is no view.
+    Anyone,
+    /// Who runs the statement: of a view with `security_invoker`.
+    User,
+    /// Who owns the view.
+    Owner(Box<str>),
+}
+
+impl Reader {
+    /// Of what a relation's query reads.
+    pub fn of(relation: &Relation) -> Self {
+        match &relation.kind {
+            Kind::View(view) if view.is_invoker() => Self::User,
+            Kind::View(_) => Self::Owner(relation.owner.clone()),
+            _ => Self::Anyone,
+        }
+    }
+}
+
 /// What a statement is bound with.
 pub(crate) struct Binder<'c> {
     pub catalog: &'c Catalog,
@@ -165,8 +187,12 @@ pub(crate) struct Binder<'c> {
     pub lasting_only: bool,
     /// Tables that it changes or whose rows it locks.
     pub targets: Vec<Oid>,
-    /// Relations that it reads or changes, with the rights that it needs for that. What a view reads, its owner has to have.
+    /// Relations that it reads or changes, with the rights that it needs for that.
     pub accesses: Vec<(Oid, Rights)>,
+    /// The same of what views read and are written through: with the role that has to have the right, if that is not the user.
+    pub lent: Vec<(Oid, Rights, Option<Box<str>>)>,
+    /// Whose rights count in the view that is being read.
+    pub reader: Reader,
     /// What literals of the list that is bound next are read as: the columns that INSERT puts them into.
     pub literals_as: Vec<Type>,
     /// Where aggregates may stand, those that were found.
@@ -236,6 +262,8 @@ impl<'c> Binder<'c> {
             lasting_only: false,
             targets: Vec::new(),
             accesses: Vec::new(),
+            lent: Vec::new(),
+            reader: Reader::Anyone,
             literals_as: Vec::new(),
             aggregates: None,
             windows: None,
@@ -322,8 +350,25 @@ impl<'c> Binder<'c> {
     /// Notes that a relation is used.
     pub fn uses(&mut self, relation: &Relation, right: Rights) {
         let access = (relation.oid, right);
-        if self.view_depth == 0 && !self.accesses.contains(&access) {
-            self.accesses.push(access);
+        if self.view_depth == 0 {
+            if !self.accesses.contains(&access) {
+                self.accesses.push(access);
+            }
+            return;
+        }
+        let owner = match &self.reader {
+            Reader::Anyone => return,
+            Reader::User => None,
+            Reader::Owner(owner) => Some(owner.clone()),
+        };
+        self.uses_as(relation, right, owner.as_deref());
+    }
+
+    /// Notes that a relation is used in a view, by the right of a role, or of the user.
+    pub fn uses_as(&mut self, relation: &Relation, right: Rights, owner: Option<&str>) {
+        let access = (relation.oid, right, owner.map(Box::from));
+        if !self.lent.contains(&access) {
+            self.lent.push(access);
         }
     }
 

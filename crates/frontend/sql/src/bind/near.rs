@@ -3,7 +3,7 @@
 //! The rule is PostgreSQL's: the names with the fewest letters to be put in, left out or changed, at most three and at most half of those that were written;
 //! one or two of them, and none if there are more.
 
-use super::{Binder, Scope};
+use super::{Binder, Joined, Scope};
 use crate::error::SqlError;
 use crate::sqlstate;
 
@@ -75,11 +75,10 @@ impl Binder<'_> {
                     letters: LETTERS_MAX + 1,
                     columns: Vec::new(),
                 };
-                for candidate in scopes.flat_map(|scope| &scope.tables) {
-                    let penalty = table.map_or(0, |table| distance(table, &candidate.name));
-                    for column in &candidate.columns {
-                        let column = (&*candidate.name, &*column.name);
-                        nearest.look(penalty, name, column);
+                for (of, columns) in scopes.flat_map(candidates) {
+                    let penalty = table.map_or(0, |table| distance(table, of));
+                    for column in columns {
+                        nearest.look(penalty, name, (of, column));
                     }
                 }
                 let shown =
@@ -96,6 +95,22 @@ impl Binder<'_> {
             _ => error,
         }
     }
+}
+
+/// Tables with their columns, and views that are written in place of their tables, which have no names.
+fn candidates(scope: &Scope) -> Vec<(&str, Vec<&str>)> {
+    let tables = scope.tables.iter().filter(|table| !table.name.is_empty());
+    let tables = tables.map(|table| {
+        let columns = table.columns.iter().map(|column| &*column.name);
+        (&*table.name, columns.collect())
+    });
+    let written = |joined: &&Joined| scope.tables[usize::from(joined.from)].name.is_empty();
+    let views = scope.joined.iter().filter(written);
+    let views = views.filter_map(|view| {
+        let columns = view.columns.iter().map(|column| &*column.name);
+        Some((view.name.as_deref()?, columns.collect()))
+    });
+    views.chain(tables).collect()
 }
 
 /// What a relation of this name is called in a query.

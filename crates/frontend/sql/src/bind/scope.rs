@@ -33,6 +33,8 @@ pub(crate) struct Joined {
     /// The join's own name: it hides those of the tables in it.
     pub name: Option<String>,
     pub columns: Vec<JoinedColumn>,
+    /// As [`ScopeTable::qualified_only`]. Such a one is no join, but a view that is written: its columns are expressions over its table.
+    pub qualified_only: bool,
 }
 
 /// A column of a join.
@@ -360,7 +362,10 @@ impl<'s> Named<'s> {
 
     /// Whether its columns are not found by their names alone.
     pub fn is_qualified_only(self) -> bool {
-        matches!(self, Self::Table(_, table) if table.qualified_only)
+        match self {
+            Self::Table(_, table) => table.qualified_only,
+            Self::Joined(joined) => joined.qualified_only,
+        }
     }
 
     /// Its columns, as `*` has them.

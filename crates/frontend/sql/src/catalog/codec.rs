@@ -1,7 +1,7 @@
 //! The persisted forms of what the catalog holds.
 //!
 //! Layout (little-endian; `text` is u32 length and bytes; `list` is u32 count and items): the value of a relation's row begins
-//! `u8 version, u8 kind`, then as the functions here and in `domain` write it, in one order; the version is 8 for tables with a column of a domain, 7 for those with an option, an index of
+//! `u8 version, u8 kind`, then as the functions here and in `domain` write it, in one order; the version is 8 for tables with a column of a domain and for views with options or defaults, 7 for tables with an option, an index of
 //! another method than a tree, an operator class or an option of an index, 6 for those with a constraint that is deferrable, 5 for those with an index that is more than columns (it
 //! includes others, has a predicate or an expression, or takes nulls for equal), 4 for sequences, 3 for what else there is. A schema of columns is a length and what `row` makes
 //! of it. Before version 5 an index is columns alone. In version 3 a sequence begins with its start. In version 2 the values of a sequence are known by its oid; version 1 has no rights, either.
@@ -23,6 +23,7 @@ const VERSION_WITH_BEGIN: u8 = 4;
 const VERSION_WITH_PARTS: u8 = 5;
 const VERSION_WITH_TIMING: u8 = 6;
 const VERSION_WITH_OPTIONS: u8 = 7;
+/// Tables with a column of a domain, and views with options or defaults.
 const VERSION_WITH_DOMAINS: u8 = 8;
 const VERSIONS: std::ops::RangeInclusive<u8> = 1..=VERSION_WITH_DOMAINS;
 const TABLE: u8 = 1;
@@ -139,6 +140,9 @@ pub(super) fn encode_relation(relation: &Relation) -> crate::error::Result<Vec<u
         Kind::Sequence(_) => VERSION_WITH_BEGIN,
         // Others are as earlier builds read them.
         Kind::Table(table) if !table.domains.is_empty() => VERSION_WITH_DOMAINS,
+        Kind::View(view) if !view.options.is_empty() || !view.defaults.is_empty() => {
+            VERSION_WITH_DOMAINS
+        }
         Kind::Table(table) if has_options(table) => VERSION_WITH_OPTIONS,
         Kind::Table(table) if has_timing(table) => VERSION_WITH_TIMING,
         Kind::Table(table) if table.indexes.iter().any(|index| has_parts(index)) => {
@@ -165,6 +169,13 @@ pub(super) fn encode_relation(relation: &Relation) -> crate::error::Result<Vec<u
         Kind::View(view) => {
             put_text(&mut out, &view.query);
             put_list(&mut out, &view.columns, |out, name| put_text(out, name));
+            if version >= VERSION_WITH_DOMAINS {
+                put_list(&mut out, &view.options, |out, option| put_text(out, option));
+                put_list(&mut out, &view.defaults, |out, (number, sql)| {
+                    out.put_u16(*number);
+                    put_text(out, sql);
+                });
+            }
         }
         Kind::Sequence(sequence) => {
             put_i64(&mut out, sequence.start);
@@ -220,10 +231,7 @@ pub(super) fn decode_relation(oid: Oid, value: &[u8], runtimes: &Runtimes) -> Op
     };
     let kind = match kind {
         TABLE => Kind::Table(Box::new(table(&mut reader, version)?)),
-        VIEW => Kind::View(View {
-            query: text(&mut reader)?,
-            columns: list(&mut reader, text)?,
-        }),
+        VIEW => Kind::View(view(&mut reader, version)?),
         SEQUENCE => Kind::Sequence(sequence(oid, version, &mut reader)?),
         ENUM => Kind::Enum(labels(oid, &mut reader)?),
         DOMAIN => Kind::Domain(Box::new(domain::read(&mut reader)?)),
@@ -267,6 +275,20 @@ fn sequence(oid: Oid, version: u8, reader: &mut Reader<'_>) -> Option<SequenceDe
         sequence.cache = i64_of(reader)?;
     }
     Some(sequence)
+}
+
+fn view(reader: &mut Reader<'_>, version: u8) -> Option<View> {
+    let mut view = View {
+        query: text(reader)?,
+        columns: list(reader, text)?,
+        options: Vec::new(),
+        defaults: Vec::new(),
+    };
+    if version >= VERSION_WITH_DOMAINS {
+        view.options = list(reader, text)?;
+        view.defaults = list(reader, |reader| Some((reader.u16()?, text(reader)?)))?;
+    }
+    Some(view)
 }
 
 fn put_table(out: &mut Vec<u8>, table: &Table, version: u8) -> crate::error::Result<()> {
@@ -686,6 +708,30 @@ mod tests {
         assert_eq!(table.foreign_keys, expected);
         assert_eq!(table.indexes[0].timing, Timing::Deferred);
         assert!(table.indexes[0].unique && !table.indexes[0].keeps_apart());
+    }
+
+    #[test]
+    fn views_without_options_are_written_as_before_and_others_are_read_back() {
+        let mut view = View {
+            query: "SELECT a FROM public.t".into(),
+            columns: vec!["a".into()],
+            options: Vec::new(),
+            defaults: Vec::new(),
+        };
+        let mut relation = table_with(Vec::new());
+        relation.kind = Kind::View(view.clone());
+        assert_eq!(encode_relation(&relation).unwrap()[0], VERSION);
+        view.options = vec!["check_option=local".into()];
+        view.defaults = vec![(1, "7 + 1".into())];
+        relation.kind = Kind::View(view.clone());
+        let bytes = encode_relation(&relation).unwrap();
+        assert_eq!(bytes[0], VERSION_WITH_DOMAINS);
+        let read = decode_relation(7, &bytes, &Runtimes::default()).unwrap();
+        assert!(matches!(read.kind, Kind::View(read) if read == view));
+        for length in 0..bytes.len() {
+            let cut = decode_relation(7, &bytes[..length], &Runtimes::default());
+            assert!(cut.is_none(), "{length} bytes of {}", bytes.len());
+        }
     }
 
     #[test]

@@ -35,8 +35,8 @@ pub(crate) use oids::{
 };
 pub(crate) use publish::Published;
 pub(crate) use relation::{
-    Action, Check, Default, ForeignKey, Identity, Index, IndexColumn, IndexKey, Kind, Oid,
-    Relation, SequenceDefinition, Storage, Table, Timing, View,
+    Action, Check, CheckOption, Default, ForeignKey, Identity, Index, IndexColumn, IndexKey, Kind,
+    Oid, Relation, SequenceDefinition, Storage, Table, Timing, View, boolean,
 };
 pub(crate) use runtime::{Runtime, Runtimes, Taken};
 pub(crate) use store::Store;

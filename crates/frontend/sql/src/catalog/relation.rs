@@ -4,6 +4,7 @@ use super::{Domain, Method, OperatorClass, Runtime};
 use crate::error::Result;
 use crate::roles::Grant;
 use crate::system::Definition;
+use std::borrow::Cow;
 use std::sync::{Arc, OnceLock};
 use vellum::Transaction;
 use vellum_row::{ColumnId, EnumId, EnumLabel, Schema, Type};
@@ -297,6 +298,44 @@ pub(crate) struct View {
     pub query: Box<str>,
     /// Names of its columns.
     pub columns: Vec<Box<str>>,
+    /// What WITH says, as `pg_class` shows it: `check_option=local`.
+    pub options: Vec<Box<str>>,
+    /// By a column's number, from 1: what stands for it in a row that is written through the view, as SQL.
+    pub defaults: Vec<(u16, Box<str>)>,
+}
+
+/// Which conditions a row has to fulfil that is written through a view.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum CheckOption {
+    /// The view's own.
+    Local,
+    /// Those of the views below, too.
+    Cascaded,
+}
+
+impl View {
+    fn option(&self, name: &str) -> Option<&str> {
+        let mut options = self.options.iter();
+        options
+            .find_map(|option| option.split_once('=').filter(|(own, _)| *own == name))
+            .map(|(_, value)| value)
+    }
+
+    /// Its check option.
+    pub fn check_option(&self) -> Option<CheckOption> {
+        let value = self.option("check_option")?;
+        Some(match value.eq_ignore_ascii_case("local") {
+            true => CheckOption::Local,
+            false => CheckOption::Cascaded,
+        })
+    }
+
+    /// Whether what it reads is read by the rights of who reads it.
+    pub fn is_invoker(&self) -> bool {
+        self.option("security_invoker")
+            .and_then(boolean)
+            .unwrap_or(false)
+    }
 }
 
 /// A sequence.
@@ -330,6 +369,19 @@ impl Relation {
     pub fn as_type(&self) -> Option<Type> {
         match self.kind {
             Kind::Enum(_) => EnumId::of(self.oid).map(Type::Enum),
+            _ => None,
+        }
+    }
+
+    /// What stands for a column that a statement does not give, by its number.
+    pub fn default_of(&self, number: u16) -> Option<Cow<'_, Default>> {
+        match &self.kind {
+            Kind::Table(table) => table.default_of(ColumnId(number)).map(Cow::Borrowed),
+            Kind::View(view) => {
+                let mut defaults = view.defaults.iter();
+                let (_, sql) = defaults.find(|(own, _)| *own == number)?;
+                Some(Cow::Owned(Default::Expression(sql.clone())))
+            }
             _ => None,
         }
     }
@@ -400,4 +452,15 @@ impl Table {
             .position_of(column)
             .expect("what refers to a column goes before it")
     }
+}
+
+/// A word that says yes or no, or as many of its letters as tell which.
+pub(crate) fn boolean(value: &str) -> Option<bool> {
+    let value = value.to_lowercase();
+    let begins = |word: &str| !value.is_empty() && word.starts_with(&*value);
+    if value == "1" || value == "on" || begins("true") || begins("yes") {
+        return Some(true);
+    }
+    let off = value.len() > 1 && begins("off");
+    (value == "0" || off || begins("false") || begins("no")).then_some(false)
 }

@@ -179,7 +179,7 @@ impl Ddl<'_> {
                 generation: view.generation + 1,
                 kind: Kind::View(View {
                     query: query.to_string().into(),
-                    columns: own.columns.clone(),
+                    ..own.clone()
                 }),
                 ..Relation::clone(&view)
             };

@@ -1,6 +1,7 @@
-//! What WITH says of tables and indexes: `fillfactor` and its like. It is checked and shown as PostgreSQL does that, and nothing goes by it.
+//! What WITH says of tables and indexes: `fillfactor` and its like. It is checked and shown as PostgreSQL does that, and nothing goes by it. And of views, whose check option and
+//! whose invoker count.
 
-use crate::catalog::Method;
+use crate::catalog::{Method, boolean};
 use crate::error::{Result, SqlError};
 use crate::parse::RESET;
 use crate::sqlstate;
@@ -18,6 +19,7 @@ pub(super) struct Said {
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Of {
     Table,
+    View,
     Index(Method),
 }
 
@@ -147,6 +149,9 @@ fn domain(name: &str, of: Of) -> Option<Domain> {
         (Of::Index(Method::Brin), "pages_per_range") => D::Int(1, 131_072),
         (Of::Index(Method::Gist), "buffering") => D::Words(&["on", "off", "auto"]),
         (Of::Index(Method::Gin | Method::Brin), _) => return None,
+        (Of::View, "security_barrier" | "security_invoker") => D::Bool,
+        (Of::View, "check_option") => D::Words(&["local", "cascaded"]),
+        (Of::View, _) => return None,
         (_, "fillfactor") => D::Int(10, 100),
         (Of::Index(_), _) => return None,
         (Of::Table, "toast_tuple_target") => D::Int(128, 8160),
@@ -210,21 +215,13 @@ fn check(name: &str, value: &str, of: Of) -> Result<()> {
             if words.contains(&&*value.to_lowercase()) {
                 return Ok(());
             }
-            let detail = "Valid values are \"on\", \"off\", and \"auto\".";
+            let detail = match words.first() {
+                Some(&"local") => "Valid values are \"local\" and \"cascaded\".",
+                _ => "Valid values are \"on\", \"off\", and \"auto\".",
+            };
             Err(invalid("enum").with_detail(detail))
         }
     }
-}
-
-/// A word that says yes or no, or as many of its letters as tell which.
-fn boolean(value: &str) -> Option<bool> {
-    let value = value.to_lowercase();
-    let begins = |word: &str| !value.is_empty() && word.starts_with(&*value);
-    if value == "1" || value == "on" || begins("true") || begins("yes") {
-        return Some(true);
-    }
-    let off = value.len() > 1 && begins("off");
-    (value == "0" || off || begins("false") || begins("no")).then_some(false)
 }
 
 fn wrong(message: String) -> SqlError {

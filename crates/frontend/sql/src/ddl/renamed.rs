@@ -14,7 +14,7 @@ impl Ddl<'_> {
     /// Runs an ALTER VIEW, an ALTER INDEX, or an ALTER TABLE that says SET SCHEMA.
     ///
     /// # Errors
-    /// `42P01`, `3F000`; `42809` for what is nothing of the kind; `42501`; `42P07`; `0A000` for defaults and options of views.
+    /// `42P01`, `3F000`; `42809` for what is nothing of the kind; `42501`; `42P07`.
     pub(super) fn alter_named(
         &mut self,
         alter: &ast::AlterTable,
@@ -71,7 +71,7 @@ impl Ddl<'_> {
     /// What ALTER VIEW and ALTER TABLE change of a view.
     ///
     /// # Errors
-    /// `42703`, `42701`; `0A000` for a default; those of [`Ddl::rename_or_give`].
+    /// `42703`, `42701`, `22023`; those of [`Ddl::rename_or_give`].
     pub(super) fn alter_view(
         &mut self,
         relation: &Arc<Relation>,
@@ -118,15 +118,27 @@ impl Ddl<'_> {
             Operation::AlterColumn {
                 column_name,
                 op: ast::AlterColumnOperation::DropDefault,
-            } => place(column_name).map(drop),
+            } => {
+                let at = place(column_name)?;
+                self.put_view_default(relation, view, at, None)
+            }
             Operation::AlterColumn {
                 column_name,
-                op: ast::AlterColumnOperation::SetDefault { .. },
+                op: ast::AlterColumnOperation::SetDefault { value },
             } => {
-                place(column_name)?;
-                Err(SqlError::unsupported("a default of a view's column"))
+                let at = place(column_name)?;
+                self.put_view_default(relation, view, at, Some(value))
             }
-            Operation::SetOptionsParens { .. } => Err(SqlError::unsupported("options of a view")),
+            Operation::SetOptionsParens { options } => {
+                let said = super::parameters::Said::of_table(options)?;
+                let of = super::parameters::Of::View;
+                let options = super::parameters::changed(&view.options, said, of)?;
+                let next = View {
+                    options,
+                    ..view.clone()
+                };
+                self.put_view(relation, next)
+            }
             other => self.rename_or_give(relation, other),
         }
     }

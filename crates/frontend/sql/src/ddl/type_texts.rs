@@ -63,7 +63,10 @@ pub(super) fn keep_types(node: &mut impl VisitMut, names: TypeNames<'_>) {
 /// The texts of a relation's definition.
 fn texts_of(relation: &Relation) -> Vec<&str> {
     match &relation.kind {
-        Kind::View(view) => vec![&view.query],
+        Kind::View(view) => {
+            let defaults = view.defaults.iter().map(|(_, sql)| &**sql);
+            defaults.chain([&*view.query]).collect()
+        }
         Kind::Table(table) => {
             let defaults = table
                 .defaults
@@ -201,7 +204,7 @@ impl Ddl<'_> {
                 let query = relabelled(&*query, labels, refusal, bind)?;
                 Some(Kind::View(View {
                     query: query.to_string().into(),
-                    columns: view.columns.clone(),
+                    ..view.clone()
                 }))
             }
             Kind::Table(table) => {

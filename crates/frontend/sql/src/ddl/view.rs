@@ -9,7 +9,8 @@
 
 use super::Ddl;
 use super::dependents::named_in;
-use crate::catalog::{Change, Kind, Mode, Named, Relation, View};
+use super::parameters::{Of, Said, changed};
+use crate::catalog::{Change, Default, Kind, Mode, Named, Relation, View};
 use crate::error::{Fields, Result, SqlError};
 use crate::parse::walk;
 use crate::plan::OutputColumn;
@@ -86,9 +87,15 @@ impl Ddl<'_> {
         self.check_no_type(namespace, &name)?;
         let mut settled = self.settled(&create.query, &columns);
         super::type_texts::keep_types(&mut settled, self.type_names());
+        let options = match &create.options {
+            ast::CreateTableOptions::With(options) => Said::of_table(options)?,
+            _ => Vec::new(),
+        };
         let view = View {
             query: settled.to_string().into(),
             columns: names,
+            options: changed(&[], options, Of::View)?,
+            defaults: Vec::new(),
         };
         let next = match old {
             None => {
@@ -97,6 +104,7 @@ impl Ddl<'_> {
             }
             Some(old) => self.replaced(&old, view, &columns)?,
         };
+        self.check_check_option(&next)?;
         self.hold_types(&next)?;
         self.open
             .change(self.shared, Change::PutRelation(Arc::new(next)))?;
@@ -110,7 +118,7 @@ impl Ddl<'_> {
     fn replaced(
         &mut self,
         old: &Arc<Relation>,
-        view: View,
+        mut view: View,
         columns: &[OutputColumn],
     ) -> Result<Relation> {
         let invalid = |message: String| SqlError::new(sqlstate::INVALID_TABLE_DEFINITION, message);
@@ -134,6 +142,7 @@ impl Ddl<'_> {
                 return Err(invalid(message).with_hint(hint));
             }
         }
+        view.defaults.clone_from(&before.defaults);
         // What cannot be bound any more may become anything.
         let known = self.columns_of(&self.open.catalog.1, &old);
         let known = known.iter().flatten().zip(columns);
@@ -152,6 +161,68 @@ impl Ddl<'_> {
             kind: Kind::View(view),
             ..Relation::clone(&old)
         })
+    }
+
+    /// A check option is one of rows that are a table's.
+    ///
+    /// # Errors
+    /// `0A000`.
+    pub(super) fn check_check_option(&self, view: &Relation) -> Result<()> {
+        let Kind::View(own) = &view.kind else {
+            return Ok(());
+        };
+        if own.check_option().is_none() {
+            return Ok(());
+        }
+        match self.binder().why_not_updatable(&Arc::new(view.clone()))? {
+            None => Ok(()),
+            Some(why) => {
+                let text = "WITH CHECK OPTION is supported only on automatically updatable views";
+                Err(SqlError::new(sqlstate::FEATURE_NOT_SUPPORTED, text).with_hint(why))
+            }
+        }
+    }
+
+    /// Gives a view another definition; what it reads stays.
+    ///
+    /// # Errors
+    /// Those of [`Ddl::check_check_option`].
+    pub(super) fn put_view(&mut self, relation: &Arc<Relation>, view: View) -> Result<()> {
+        let next = Relation {
+            generation: relation.generation + 1,
+            kind: Kind::View(view),
+            ..Relation::clone(relation)
+        };
+        self.check_check_option(&next)?;
+        self.hold_types(&next)?;
+        self.open
+            .change(self.shared, Change::PutRelation(Arc::new(next)))
+    }
+
+    /// ALTER COLUMN … SET DEFAULT of a view, or DROP DEFAULT: what stands for the column where a row is written through the view.
+    ///
+    /// # Errors
+    /// Of names and types.
+    pub(super) fn put_view_default(
+        &mut self,
+        relation: &Arc<Relation>,
+        view: &View,
+        at: usize,
+        value: Option<&ast::Expr>,
+    ) -> Result<()> {
+        let number = at as u16 + 1;
+        let mut next = view.clone();
+        next.defaults.retain(|(own, _)| *own != number);
+        if let Some(value) = value {
+            let columns = self.columns_of(&self.open.catalog.1, relation);
+            let column = columns.as_ref().and_then(|columns| columns.get(at));
+            let column = column.ok_or_else(|| SqlError::internal("no column"))?;
+            let default = self.new_default(value, column.ty, column.modifier())?;
+            if let Default::Expression(sql) = default {
+                next.defaults.push((number, sql));
+            }
+        }
+        self.put_view(relation, next)
     }
 
     /// The query as a view keeps it. Where a form of it cannot be told otherwise, it stays as it was written.

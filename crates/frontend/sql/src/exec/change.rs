@@ -157,6 +157,7 @@ impl Run<'_, '_> {
                 return self.resolve(insert, conflict, &duplicate, values, subqueries, each);
             }
         }
+        self.check_options(&insert.rules, values, subqueries)?;
         self.owes_alone(&insert.shape, None, values)?;
         self.owes_targets(&insert.keys, insert.shape.relation.oid, None, values)?;
         self.return_row(insert.returning.as_deref(), values, subqueries, each)?;
@@ -419,6 +420,9 @@ impl Run<'_, '_> {
                     Strength::NoKeyUpdate
                 };
                 self.honour_locks(shape, key, old, strength)?;
+                if let Some(rules) = rules {
+                    self.check_options(rules, &new, subqueries)?;
+                }
                 self.owes_alone(shape, Some(old), &new)?;
                 Ok(new)
             }
@@ -487,6 +491,29 @@ impl Run<'_, '_> {
                     .with_detail(self.failing_row(values))
                     .on_table(&shape.relation, self.catalog)
                     .on_constraint(name));
+            }
+        }
+        Ok(())
+    }
+
+    /// Check options, when a row is written.
+    fn check_options(
+        &self,
+        rules: &Rules,
+        values: &[Value],
+        subqueries: &[Subresult],
+    ) -> Result<()> {
+        let rows = [RowRef::Values(values)];
+        let frame = self.frame(&rows, &[], subqueries);
+        for (view, conditions) in &rules.options {
+            for condition in conditions {
+                if !condition.is_true(&frame)? {
+                    let message = format!("new row violates check option for view \"{view}\"");
+                    return Err(
+                        SqlError::new(sqlstate::WITH_CHECK_OPTION_VIOLATION, message)
+                            .with_detail(self.failing_row(values)),
+                    );
+                }
             }
         }
         Ok(())

@@ -34,7 +34,7 @@ use crate::catalog::Catalog;
 use crate::error::{Result, SqlError};
 use crate::expr::{Environment, Expr, Frame, Out, Queries, RowRef, RowSet, Subresult};
 use crate::lock::HeldLocks;
-use crate::plan::{Program, ProgramKind, SetCall, Subquery, SubqueryKind};
+use crate::plan::{Program, ProgramKind, SetCall, Subquery, SubqueryKind, Writing};
 use crate::rows::Shape;
 use crate::session::{Open, Waiting};
 use crate::sqlstate;
@@ -117,6 +117,8 @@ pub(crate) struct Run<'r, 'w> {
     pub(super) system: Rc<SystemRows>,
     /// What steps of recursive queries are run with, by their number.
     pub(super) work: Rc<RefCell<HashMap<usize, Rc<KeptRows>>>>,
+    /// Queries of WITH that are run once, when they are read first, by their number.
+    late: Rc<RefCell<HashMap<usize, Arc<Writing>>>>,
     /// What the query around this one stands at.
     pub(crate) outer: Option<&'r Frame<'r>>,
 }
@@ -165,6 +167,7 @@ impl<'r, 'w> Run<'r, 'w> {
             steps: Cell::new(0),
             system: Rc::default(),
             work: Rc::default(),
+            late: Rc::default(),
             outer: None,
         }
     }
@@ -195,6 +198,7 @@ impl<'r, 'w> Run<'r, 'w> {
             steps: Cell::new(0),
             system: self.system.clone(),
             work: self.work.clone(),
+            late: self.late.clone(),
             outer: None,
         }
     }
@@ -223,20 +227,44 @@ impl<'r, 'w> Run<'r, 'w> {
         Ok(Done { rows })
     }
 
-    /// Runs the statements of WITH that write, and the statement behind them.
+    /// Runs the statements of WITH that write, and the statement behind them; the queries when they are read.
     fn together(&self, program: &Program, each: &mut Each<'_>) -> Result<u64> {
         for writing in &program.with {
-            let mut made = Vec::new();
-            self.kind(&writing.kind, &writing.subqueries, &mut |row| {
-                let row: Vec<Value> = row.iter().map(|out| out.as_ref().to_value()).collect();
-                self.keep_row(&row)?;
-                made.push(row);
-                Ok(Flow::More)
-            })?;
-            let made = KeptRows::new(made);
-            self.work.borrow_mut().insert(writing.number, made);
+            match writing.kind {
+                ProgramKind::Select(_) => {
+                    let mut late = self.late.borrow_mut();
+                    late.insert(writing.number, writing.clone());
+                }
+                _ => self.made_by(writing)?,
+            }
         }
         self.kind(&program.kind, &program.subqueries, each)
+    }
+
+    /// Runs a statement of WITH, and keeps what it returns.
+    fn made_by(&self, writing: &Writing) -> Result<()> {
+        let mut made = Vec::new();
+        self.kind(&writing.kind, &writing.subqueries, &mut |row| {
+            let row: Vec<Value> = row.iter().map(|out| out.as_ref().to_value()).collect();
+            self.keep_row(&row)?;
+            made.push(row);
+            Ok(Flow::More)
+        })?;
+        let made = KeptRows::new(made);
+        self.work.borrow_mut().insert(writing.number, made);
+        Ok(())
+    }
+
+    /// Runs a query of WITH that is read, unless it was. It is run as the statement's own, not as one of who reads it.
+    fn run_late(&self, number: usize) -> Result<()> {
+        let found = self.late.borrow_mut().remove(&number);
+        let Some(writing) = found else {
+            return Ok(());
+        };
+        let keys = self.keys.take();
+        let done = self.made_by(&writing);
+        self.keys.replace(keys);
+        done
     }
 
     /// Writes, and sees all that the transaction has written while it does.

@@ -53,11 +53,12 @@ impl Run<'_, '_> {
         Ok(KeptRows::new(rows))
     }
 
-    /// What the step with this number is run with.
+    /// What the step with this number is run with, or what a statement of WITH has returned.
     ///
     /// # Errors
-    /// None that is known.
+    /// Those of a query that is run now.
     pub(crate) fn work(&self, number: usize) -> Result<Rc<KeptRows>> {
+        self.run_late(number)?;
         let found = self.work.borrow().get(&number).cloned();
         found.ok_or_else(|| SqlError::internal("a step of nothing"))
     }

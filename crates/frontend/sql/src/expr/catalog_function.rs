@@ -28,6 +28,7 @@ pub(crate) enum CatalogFunction {
     ClientAddress,
     ClientPort,
     ColumnComment,
+    ColumnIsUpdatable,
     ConstraintDefinition,
     CurrentSchemas,
     DatabaseEncoding,
@@ -61,6 +62,7 @@ pub(crate) enum CatalogFunction {
     QuoteIdent,
     QuoteLiteral,
     RelationSize,
+    RelationIsUpdatable,
     RuleDefinition,
     SerialSequence,
     ServerAddress,
@@ -196,7 +198,7 @@ const fn entry(
 use CatalogFunction as F;
 
 #[rustfmt::skip]
-static FUNCTIONS: [CatalogEntry; 144] = [
+static FUNCTIONS: [CatalogEntry; 146] = [
     entry(1081, "format_type", "oid int4", "text", F::FormatType),
     entry(1349, "oidvectortypes", "oidvector", "text", F::TypesOf),
     entry(1716, "pg_get_expr", "pg_node_tree oid", "text", F::Expression),
@@ -210,6 +212,8 @@ static FUNCTIONS: [CatalogEntry; 144] = [
     entry(3159, "pg_get_viewdef", "oid int4", "text", F::ViewDefinition),
     entry(1640, "pg_get_viewdef", "text", "text", F::ViewDefinition),
     entry(2505, "pg_get_viewdef", "text bool", "text", F::ViewDefinition),
+    entry(3842, "pg_relation_is_updatable", "regclass bool", "int4", F::RelationIsUpdatable),
+    entry(3843, "pg_column_is_updatable", "regclass int2 bool", "bool", F::ColumnIsUpdatable),
     entry(1573, "pg_get_ruledef", "oid", "text", F::RuleDefinition),
     entry(2504, "pg_get_ruledef", "oid bool", "text", F::RuleDefinition),
     entry(1662, "pg_get_triggerdef", "oid", "text", F::NoDefinition),

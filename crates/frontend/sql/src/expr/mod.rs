@@ -396,6 +396,23 @@ macro_rules! children {
 }
 
 impl Expr {
+    /// Whether it is, or has in it, what a query of its statement has found.
+    pub fn asks_a_query(&self) -> bool {
+        let mut asks = false;
+        self.walk(&mut |expr| {
+            asks |= matches!(
+                expr,
+                Self::Subquery(_)
+                    | Self::InSubquery { .. }
+                    | Self::Rows {
+                        from: RowsFrom::Subquery(_),
+                        ..
+                    }
+            );
+        });
+        asks
+    }
+
     /// Evaluates.
     ///
     /// # Errors

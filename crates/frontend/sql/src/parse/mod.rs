@@ -33,6 +33,7 @@ mod tablespaces;
 mod tokens;
 mod typed;
 mod types;
+mod views;
 pub(crate) mod walk;
 
 pub(crate) use commands::{Command, Reindexed};
@@ -106,7 +107,10 @@ pub(crate) fn statements(text: &str) -> Result<Vec<Statement>> {
     if words.any(&[Keyword::TABLESPACE]) {
         tablespaces::adapt(&mut tokens)?;
     }
-    if words.any(&[Keyword::TABLE, Keyword::INDEX]) && words.any(parameters::WORDS) {
+    if words.any(&[Keyword::OPTION]) && words.any(&[Keyword::VIEW]) {
+        views::adapt(&mut tokens);
+    }
+    if words.any(&[Keyword::TABLE, Keyword::INDEX, Keyword::VIEW]) && words.any(parameters::WORDS) {
         parameters::adapt(&mut tokens);
     }
     if words.any(&[Keyword::COLLATE]) && words.any(&[Keyword::ALTER]) {

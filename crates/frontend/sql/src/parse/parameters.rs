@@ -1,4 +1,4 @@
-//! Parameters of tables and indexes (`WITH (fillfactor = 70)`), and what stands behind the columns of a key: INCLUDE and such parameters.
+//! Parameters of tables, indexes and views (`WITH (fillfactor = 70)`), and what stands behind the columns of a key: INCLUDE and such parameters.
 //!
 //! The parser knows parameters as names with expressions, and neither values left out, nor RESET, nor anything behind a key but when it is checked. Each parameter
 //! is given the form `"name" = 'value'`; what stands behind a key is put among its columns, behind a name that no text can have.
@@ -89,7 +89,7 @@ struct Change {
     made: Vec<Token>,
 }
 
-/// A statement that makes or changes a table or an index.
+/// A statement that makes or changes a table, an index or a view.
 struct Statement<'t> {
     tokens: &'t [TokenWithSpan],
     /// Places of its tokens but for spaces.
@@ -120,11 +120,13 @@ impl<'t> Statement<'t> {
                 | Keyword::UNLOGGED
                 | Keyword::GLOBAL
                 | Keyword::LOCAL
+                | Keyword::OR
+                | Keyword::REPLACE
         ) {
             next = word(words.next());
         }
         let of_index = next == Keyword::INDEX;
-        (of_index || next == Keyword::TABLE).then(|| Self {
+        (of_index || matches!(next, Keyword::TABLE | Keyword::VIEW)).then(|| Self {
             tokens,
             spoken: (start..end).filter(is_spoken).collect(),
             alters,

@@ -9,7 +9,7 @@
 
 use super::conjuncts;
 use super::implied::is_implied;
-use crate::bind::{Binder, ScopeTable};
+use crate::bind::{Binder, Scope};
 use crate::catalog::{Catalog, Index, Method, OperatorClass, Relation, Table};
 use crate::ddl::{check_form, named_class};
 use crate::error::{Result, SqlError};
@@ -175,14 +175,14 @@ impl Refused {
 type Asks = Vec<(Part, Option<&'static OperatorClass>)>;
 
 impl Binder<'_> {
-    /// The indexes that a target is about, of a table that is called as `own` says.
+    /// The indexes that a target is about, of a table whose columns are called as `own` says.
     ///
     /// # Errors
     /// `42P10` if there is none; of names and types.
     pub(super) fn arbiters(
         &mut self,
         relation: &Arc<Relation>,
-        own: &ScopeTable,
+        own: &Scope,
         names: &[ast::Ident],
     ) -> Result<Arbiters> {
         let (parts, given) = self.target_parts(own, names)?;
@@ -223,13 +223,8 @@ impl Binder<'_> {
     }
 
     /// What a target is made of, and the conditions behind its WHERE.
-    fn target_parts(
-        &mut self,
-        own: &ScopeTable,
-        names: &[ast::Ident],
-    ) -> Result<(Asks, Vec<Expr>)> {
-        let scope = std::mem::take(&mut self.scope);
-        self.scope.add(own.clone())?;
+    fn target_parts(&mut self, own: &Scope, names: &[ast::Ident]) -> Result<(Asks, Vec<Expr>)> {
+        let scope = std::mem::replace(&mut self.scope, own.clone());
         let bound = self.bound_target(names);
         self.scope = scope;
         bound

@@ -1,14 +1,12 @@
 //! SET of UPDATE, of ON CONFLICT DO UPDATE and of MERGE.
 
 use super::change::{is_default, mismatch};
-use super::column_position;
+use super::through::{Goal, assigned_twice};
 use crate::bind::{Binder, Target, query_of, row_of};
-use crate::catalog::Relation;
 use crate::error::{Result, SqlError};
 use crate::expr::Expr;
 use crate::sqlstate;
 use sqlparser::ast;
-use std::sync::Arc;
 use vellum_row::CastContext;
 
 /// What a query that gives several columns their values is called.
@@ -17,9 +15,10 @@ const GIVEN: &str = "given";
 impl Binder<'_> {
     pub(super) fn assignments(
         &mut self,
-        relation: &Arc<Relation>,
+        goal: &Goal,
         nodes: &[ast::Assignment],
     ) -> Result<Vec<(usize, Expr)>> {
+        let relation = &goal.table;
         let table = relation
             .table()
             .ok_or_else(|| SqlError::internal("no table"))?;
@@ -40,14 +39,13 @@ impl Binder<'_> {
                 let Target { name, subscripts } = Target::of(target)?;
                 let place = self.place(&name);
                 let name = crate::bind::object_name(&name)?.1;
-                let position = column_position(relation, &name);
-                let position = position.map_err(|error| error.at(place))?;
+                let number = goal.number(&name);
+                let position = goal.position(number.map_err(|error| error.at(place))?)?;
+                let column = table.schema.column(position);
                 let before = assignments.iter().position(|(other, _)| *other == position);
                 if before.is_some() && (subscripts.is_empty() || !of_elements.contains(&position)) {
-                    let message = format!("multiple assignments to same column \"{name}\"");
-                    return Err(SqlError::syntax(message));
+                    return Err(assigned_twice(&column.name));
                 }
-                let column = table.schema.column(position);
                 if !subscripts.is_empty() {
                     if is_default(value) {
                         let text = "cannot set an array element to DEFAULT";
@@ -67,7 +65,7 @@ impl Binder<'_> {
                     continue;
                 }
                 let expr = if is_default(value) {
-                    self.default(relation, position)?
+                    self.default_through(goal, position, true)?
                 } else {
                     self.check_changeable(relation, position, true)?;
                     let bound = self.expr(value)?;
@@ -76,7 +74,7 @@ impl Binder<'_> {
                         self.coerce(bound, column.ty, column.typmod, CastContext::Assignment);
                     cast.map_err(|error| match from {
                         Some(from) if error.sqlstate() == sqlstate::CANNOT_COERCE => {
-                            mismatch(self.settings, &column.name, column.ty, from)
+                            mismatch(self.settings, &name, column.ty, from)
                                 .at(start.and_then(|start| self.place_of(start)))
                         }
                         _ => error,

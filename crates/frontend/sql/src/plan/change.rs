@@ -4,13 +4,13 @@ use super::arbiter::{Arbiters, Asked};
 use super::foreign::ForeignTables;
 use super::path::{self, Access};
 use super::select::plain;
+use super::through::{Deed, Goal, assigned_twice};
 use super::{Body, General, OutputColumn, Rules, Select, Source, SourceKind, conjuncts};
-use crate::bind::{Binder, Bound, ScopeTable, folded};
+use crate::bind::{Binder, Bound, folded};
 use crate::catalog::{Default, Identity, Relation};
 use crate::error::{Result, SqlError};
 use crate::expr::{Builtin, Expr};
 use crate::parse::Overriding;
-use crate::roles::Rights;
 use crate::rows::Shape;
 use crate::sqlstate;
 use sqlparser::ast;
@@ -134,24 +134,19 @@ impl Binder<'_> {
         let ast::TableObject::TableName(name) = &insert.table else {
             return Err(SqlError::unsupported("this target of INSERT"));
         };
-        let relation = self.relation(name)?;
-        self.uses(&relation, Rights::INSERT);
-        if insert.returning.is_some() {
-            self.uses(&relation, Rights::SELECT);
-        }
-        self.targets.push(relation.oid);
+        let goal = self.goal(name, Deed::Insert, insert.returning.is_some())?;
+        let relation = goal.table.clone();
         let shape = Arc::new(Shape::of(&relation)?);
         let table = shape.table();
         let alias = insert
             .table_alias
             .as_ref()
             .map(|alias| folded(&alias.alias));
-        let scope_table = ScopeTable::of(&relation, alias)?;
         if insert.partitioned.is_some() {
             return Err(SqlError::syntax("PARTITION of INSERT"));
         }
         let (overriding, named) = Overriding::of(&insert.columns);
-        let mut targets = self.insert_targets(&relation, named)?;
+        let mut targets = self.insert_targets(&goal, named)?;
         let implicit = named.is_empty();
         let mut columns: Vec<Option<Given>> = (0..table.schema.len()).map(|_| None).collect();
         let source = match insert.source.as_deref() {
@@ -161,27 +156,26 @@ impl Binder<'_> {
                 ast::SetExpr::Values(values)
                     if query.order_by.is_none() && query.limit_clause.is_none() =>
                 {
-                    let rows = self.insert_rows(
-                        &relation,
-                        &values.rows,
-                        &mut targets,
-                        (implicit, overriding),
-                    )?;
+                    let given = (implicit, overriding);
+                    let rows = self.insert_rows(&goal, &values.rows, &mut targets, given)?;
                     for (at, target) in targets.iter().enumerate() {
-                        columns[*target] = Some(Given::Source(at));
+                        put(&goal, &mut columns, *target, Some(Given::Source(at)))?;
                     }
                     InsertSource::Rows(rows)
                 }
                 _ => {
-                    let types = targets.iter().map(|target| table.schema.column(*target).ty);
+                    let types = targets.iter().map(|target| goal.column(*target).1);
                     self.literals_as = types.collect();
                     let bound = self.query(query);
                     self.literals_as = Vec::new();
                     let (select, from) = bound?;
                     check_width(from.len(), targets.len(), implicit)?;
                     for (at, (target, column)) in targets.iter().zip(&from).enumerate() {
-                        let own = table.schema.column(*target);
-                        let taken = self.check_given(&relation, *target, overriding)?;
+                        let (name, ty, typmod) = goal.column(*target);
+                        let taken = match goal.position(*target) {
+                            Ok(position) => self.check_given(&relation, position, overriding)?,
+                            Err(_) => true,
+                        };
                         let bound = Bound {
                             expr: Expr::Column {
                                 table: 0,
@@ -191,10 +185,11 @@ impl Binder<'_> {
                             typmod: column.typmod,
                             start: None,
                         };
-                        let cast = self.coerce(bound, own.ty, own.typmod, CastContext::Assignment);
-                        let cast = cast
-                            .map_err(|_| mismatch(self.settings, &own.name, own.ty, column.ty))?;
-                        columns[*target] = taken.then_some(Given::Cast(cast));
+                        let cast = self.coerce(bound, ty, typmod, CastContext::Assignment);
+                        let cast =
+                            cast.map_err(|_| mismatch(self.settings, name, ty, column.ty))?;
+                        let given = taken.then_some(Given::Cast(cast));
+                        put(&goal, &mut columns, *target, given)?;
                     }
                     InsertSource::Select(Box::new(select))
                 }
@@ -205,16 +200,17 @@ impl Binder<'_> {
             .enumerate()
             .map(|(position, given)| match given {
                 Some(given) => Ok(given),
-                None => Ok(Given::Default(self.default(&relation, position)?)),
+                None => {
+                    let default = self.default_through(&goal, position, false)?;
+                    Ok(Given::Default(default))
+                }
             })
             .collect::<Result<Vec<_>>>()?;
-        self.scope.add(scope_table.clone())?;
-        let rules = self.rules(&relation)?;
+        let mut rules = self.open_goal(&goal, alias)?;
+        rules.options = self.check_options(&goal)?;
         let conflict = match &insert.on {
             None => None,
-            Some(ast::OnInsert::OnConflict(conflict)) => {
-                Some(self.conflict(&relation, conflict, &scope_table)?)
-            }
+            Some(ast::OnInsert::OnConflict(conflict)) => Some(self.conflict(&goal, conflict)?),
             Some(_) => return Err(SqlError::unsupported("ON DUPLICATE KEY")),
         };
         let (returning, output) = self.returning(insert.returning.as_deref())?;
@@ -232,20 +228,20 @@ impl Binder<'_> {
         Ok((insert, output))
     }
 
-    /// Positions of the columns that an INSERT names; all if it names none.
+    /// Numbers of the columns that an INSERT names; all if it names none.
     pub(super) fn insert_targets(
         &self,
-        relation: &Relation,
+        goal: &Goal,
         columns: &[ast::ObjectName],
     ) -> Result<Vec<usize>> {
         let mut targets = Vec::new();
         if columns.is_empty() {
-            targets.extend(0..relation.table().map_or(0, |table| table.schema.len()));
+            targets.extend(0..goal.width());
         }
         for column in columns {
             let place = || self.place(column);
             let (_, column) = crate::bind::object_name(column)?;
-            let position = column_position(relation, &column);
+            let position = goal.number(&column);
             let position = position.map_err(|error| error.at(place()))?;
             if targets.contains(&position) {
                 let message = format!("column \"{column}\" specified more than once");
@@ -259,14 +255,11 @@ impl Binder<'_> {
     /// Rows of VALUES as ones of the columns' types.
     pub(super) fn insert_rows(
         &mut self,
-        relation: &Arc<Relation>,
+        goal: &Goal,
         rows: &[ast::Parens<Vec<ast::Expr>>],
         targets: &mut Vec<usize>,
         (implicit, overriding): (bool, Overriding),
     ) -> Result<Vec<Vec<Expr>>> {
-        let table = relation
-            .table()
-            .ok_or_else(|| SqlError::internal("no table"))?;
         let width = rows.first().map_or(0, |row| row.content.len());
         check_width(width, targets.len(), implicit).map_err(|error| {
             let first = rows.first().and_then(|row| row.content.get(targets.len()));
@@ -282,20 +275,29 @@ impl Binder<'_> {
             }
             let mut values = Vec::with_capacity(width);
             for (node, target) in row.content.iter().zip(targets.iter()) {
-                let column = table.schema.column(*target);
+                let (name, ty, typmod) = goal.column(*target);
+                // What is wrong with the values is told first.
+                let position = goal.position(*target).ok();
+                let default = |binder: &mut Self| match position {
+                    Some(position) => binder.default_through(goal, position, false),
+                    None => Ok(Expr::Const(Value::Null)),
+                };
                 if is_default(node) {
-                    values.push(self.default(relation, *target)?);
+                    values.push(default(self)?);
                     continue;
                 }
-                let taken = self.check_given(relation, *target, overriding)?;
+                let taken = match position {
+                    Some(position) => self.check_given(&goal.table, position, overriding)?,
+                    None => true,
+                };
                 let bound = self.expr(node)?;
                 let from = bound.ty;
                 let place = self.place(node);
-                let value = self.coerce(bound, column.ty, column.typmod, CastContext::Assignment);
+                let value = self.coerce(bound, ty, typmod, CastContext::Assignment);
                 let value = value.map_err(|error| {
                     match from {
                         Some(from) if error.sqlstate() == sqlstate::CANNOT_COERCE => {
-                            mismatch(self.settings, &column.name, column.ty, from)
+                            mismatch(self.settings, name, ty, from)
                         }
                         _ => error,
                     }
@@ -303,7 +305,7 @@ impl Binder<'_> {
                 })?;
                 values.push(match taken {
                     true => value,
-                    false => self.default(relation, *target)?,
+                    false => default(self)?,
                 });
             }
             out.push(values);
@@ -413,28 +415,28 @@ impl Binder<'_> {
         }
     }
 
-    fn conflict(
-        &mut self,
-        relation: &Arc<Relation>,
-        conflict: &ast::OnConflict,
-        own: &ScopeTable,
-    ) -> Result<Conflict> {
+    fn conflict(&mut self, goal: &Goal, conflict: &ast::OnConflict) -> Result<Conflict> {
+        let relation = &goal.table;
         let table = relation
             .table()
             .ok_or_else(|| SqlError::internal("no table"))?;
         let arbiters = match &conflict.conflict_target {
             None => Arbiters::Known(Asked::of(table, None)),
-            Some(ast::ConflictTarget::Columns(columns)) => self.arbiters(relation, own, columns)?,
+            Some(ast::ConflictTarget::Columns(columns)) => {
+                let own = self.scope.clone();
+                self.arbiters(relation, &own, columns)?
+            }
             Some(ast::ConflictTarget::OnConstraint(name)) => {
                 let (_, name) = crate::bind::object_name(name)?;
                 let found = table
                     .indexes
                     .iter()
                     .position(|index| *index.name == *name && index.constraint.is_some());
+                let found = found.filter(|_| !goal.is_view());
                 let found = found.ok_or_else(|| {
                     let message = format!(
                         "constraint \"{name}\" for table \"{}\" does not exist",
-                        relation.name
+                        goal.named.name
                     );
                     SqlError::new(sqlstate::UNDEFINED_OBJECT, message)
                 })?;
@@ -449,15 +451,14 @@ impl Binder<'_> {
                         "ON CONFLICT DO UPDATE requires inference specification or constraint name";
                     return Err(SqlError::syntax(text));
                 }
-                let mut excluded = own.clone();
-                excluded.name = "excluded".to_owned();
-                self.scope.add(excluded)?;
-                let assignments = self.assignments(relation, &update.assignments)?;
+                self.open_excluded(goal)?;
+                let assignments = self.assignments(goal, &update.assignments)?;
                 let filter = update.selection.as_ref();
                 let filter = filter
                     .map(|filter| self.condition(filter, "WHERE"))
                     .transpose()?;
                 self.scope.tables.pop();
+                self.scope.joined.truncate(usize::from(goal.is_view()));
                 ConflictAction::Update {
                     assignments,
                     filter,
@@ -494,18 +495,17 @@ impl Binder<'_> {
             return Err(SqlError::unsupported("this form of UPDATE"));
         }
         let reads = update.selection.is_some() || update.returning.is_some() || from.is_some();
-        let relation = self.target(&update.table.relation, Rights::UPDATE, reads)?;
-        // They see the table alone.
-        let rules = self.rules(&relation)?;
+        let (goal, mut rules) = self.target(&update.table.relation, Deed::Update, reads)?;
+        let relation = goal.table.clone();
         let mut sources = self.others(&relation, from)?;
-        let assignments = self.assignments(&relation, &update.assignments)?;
+        let assignments = self.assignments(&goal, &update.assignments)?;
         let selection = update.selection.as_ref();
         let (joined, (access, filter)) = match from {
-            None => (None, self.find(&relation, selection)?),
+            None => (None, self.find(&goal, selection)?),
             Some(_) => {
                 let values = assignments.iter().map(|(at, expr)| (*at, expr.clone()));
                 let joined = self.by_join(
-                    &relation,
+                    &goal,
                     &mut sources,
                     selection,
                     values.collect(),
@@ -514,6 +514,7 @@ impl Binder<'_> {
                 (Some(joined), (Access::all(), Vec::new()))
             }
         };
+        rules.options = self.check_options(&goal)?;
         let (returning, output) = self.returning(update.returning.as_deref())?;
         let update = Update {
             shape: Arc::new(Shape::of(&relation)?),
@@ -546,14 +547,15 @@ impl Binder<'_> {
         }
         let using = delete.using.as_deref();
         let reads = delete.selection.is_some() || delete.returning.is_some() || using.is_some();
-        let relation = self.target(&table.relation, Rights::DELETE, reads)?;
+        let (goal, _) = self.target(&table.relation, Deed::Delete, reads)?;
+        let relation = goal.table.clone();
         let mut sources = self.others(&relation, using)?;
         let selection = delete.selection.as_ref();
         let (joined, (access, filter)) = match using {
-            None => (None, self.find(&relation, selection)?),
+            None => (None, self.find(&goal, selection)?),
             Some(_) => {
                 let joined = self.by_join(
-                    &relation,
+                    &goal,
                     &mut sources,
                     selection,
                     Vec::new(),
@@ -574,13 +576,13 @@ impl Binder<'_> {
         Ok((delete, output))
     }
 
-    /// The table that is changed: number 0 of the scope.
+    /// What is changed: number 0 of the scope.
     fn target(
         &mut self,
         factor: &ast::TableFactor,
-        right: Rights,
+        deed: Deed,
         reads: bool,
-    ) -> Result<Arc<Relation>> {
+    ) -> Result<(Goal, Rules)> {
         let ast::TableFactor::Table {
             name,
             alias,
@@ -590,15 +592,10 @@ impl Binder<'_> {
         else {
             return Err(SqlError::syntax("a change needs the name of a table"));
         };
-        let relation = self.relation(name)?;
-        self.uses(&relation, right);
-        if reads {
-            self.uses(&relation, Rights::SELECT);
-        }
-        self.targets.push(relation.oid);
+        let goal = self.goal(name, deed, reads)?;
         let alias = alias.as_ref().map(|alias| folded(&alias.name));
-        self.scope.add(ScopeTable::of(&relation, alias)?)?;
-        Ok(relation)
+        let rules = self.open_goal(&goal, alias)?;
+        Ok((goal, rules))
     }
 
     /// The table that is changed and those behind FROM or USING.
@@ -621,16 +618,15 @@ impl Binder<'_> {
     /// the rows of the other tables are asked for.
     fn by_join(
         &mut self,
-        relation: &Relation,
+        goal: &Goal,
         sources: &mut Vec<Source>,
         selection: Option<&ast::Expr>,
         values: Vec<(usize, Expr)>,
         others: bool,
     ) -> Result<ByJoin> {
-        let table = relation
-            .table()
-            .ok_or_else(|| SqlError::internal("no table"))?;
-        let mut conditions = Vec::new();
+        let table = goal.table.table();
+        let table = table.ok_or_else(|| SqlError::internal("no table"))?;
+        let mut conditions = self.conditions_of(goal)?;
         if let Some(selection) = selection {
             conjuncts(self.condition(selection, "WHERE")?, &mut conditions);
         }
@@ -670,15 +666,13 @@ impl Binder<'_> {
         select.keyed = vec![0];
         select.general = Some(General::ChangeByJoin);
         select.subqueries = std::mem::take(&mut self.subqueries);
+        self.open_again(goal)?;
         Ok(ByJoin { select, widths })
     }
 
-    fn find(
-        &mut self,
-        relation: &Arc<Relation>,
-        selection: Option<&ast::Expr>,
-    ) -> Result<(Access, Vec<Expr>)> {
-        let mut filter = Vec::new();
+    fn find(&mut self, goal: &Goal, selection: Option<&ast::Expr>) -> Result<(Access, Vec<Expr>)> {
+        let relation = &goal.table;
+        let mut filter = self.conditions_of(goal)?;
         if let Some(selection) = selection {
             conjuncts(self.condition(selection, "WHERE")?, &mut filter);
         }
@@ -709,6 +703,26 @@ pub(crate) fn column_position(relation: &Relation, name: &str) -> Result<usize> 
         );
         SqlError::new(sqlstate::UNDEFINED_COLUMN, message)
     })
+}
+
+/// Says where the value of a column comes from.
+///
+/// # Errors
+/// `0A000` for a column of a view that is none of its table; `42601` for one that another is, too.
+fn put(
+    goal: &Goal,
+    columns: &mut [Option<Given>],
+    target: usize,
+    given: Option<Given>,
+) -> Result<()> {
+    let position = goal.position(target)?;
+    if columns[position].is_some() {
+        let table = Goal::of_table(&goal.table);
+        let (name, ..) = table.column(position);
+        return Err(assigned_twice(name));
+    }
+    columns[position] = given;
+    Ok(())
 }
 
 pub(super) fn is_default(node: &ast::Expr) -> bool {

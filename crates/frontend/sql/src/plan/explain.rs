@@ -52,7 +52,7 @@ impl Program {
 }
 
 /// Why the rows of a statement are found by no program, if they are not.
-fn path_of(program: &Program) -> Option<General> {
+pub(super) fn path_of(program: &Program) -> Option<General> {
     match &program.kind {
         ProgramKind::Select(select) => select.general,
         ProgramKind::Insert(insert) => match &insert.source {

@@ -5,7 +5,7 @@
 use super::path::Access;
 use super::select::{Origin, Select, SourceKind};
 use super::{OutputColumn, SetCall, SetFunction};
-use crate::bind::{Binder, Meaning, Scope, ScopeColumn, ScopeTable, folded};
+use crate::bind::{Binder, Meaning, Reader, Scope, ScopeColumn, ScopeTable, folded};
 use crate::catalog::{Kind, Relation};
 use crate::error::{Result, SqlError};
 use crate::expr::Expr;
@@ -20,7 +20,7 @@ use vellum_row::{Type, Typmod};
 const WITH_USES: usize = 1000;
 
 /// Views in views.
-const VIEW_DEPTH: usize = 32;
+pub(super) const VIEW_DEPTH: usize = 32;
 
 impl Binder<'_> {
     /// A table of a FROM; its columns join the scope.
@@ -220,7 +220,7 @@ impl Binder<'_> {
     }
 
     /// The query that stands for a relation.
-    fn stored_query(
+    pub(super) fn stored_query(
         &mut self,
         relation: &Relation,
         text: &str,
@@ -229,17 +229,24 @@ impl Binder<'_> {
         if self.view_depth >= VIEW_DEPTH {
             return Err(crate::parse::too_deep());
         }
-        let statements = crate::parse::statements(text)?;
-        let [ast::Statement::Query(query)] = statements.as_slice() else {
-            return Err(SqlError::internal("no query"));
-        };
+        let query = query_of(text)?;
+        self.of_view(relation, |binder| binder.query(&query))
+    }
+
+    /// Binds what a relation's own text says: nothing of the statement can be named in it, and what it reads its owner has to have a right to.
+    pub(super) fn of_view<R>(
+        &mut self,
+        relation: &Relation,
+        work: impl FnOnce(&mut Self) -> Result<R>,
+    ) -> Result<R> {
         self.view_depth += 1;
-        // Nothing of the statement can be named in it.
         let outer = std::mem::take(&mut self.outer);
         let with = std::mem::take(&mut self.with);
         let lasting = !self.catalog.is_temporary(relation.namespace);
         let lasting = std::mem::replace(&mut self.lasting_only, lasting);
-        let bound = self.query(query);
+        let reader = std::mem::replace(&mut self.reader, Reader::of(relation));
+        let bound = work(self);
+        self.reader = reader;
         self.lasting_only = lasting;
         self.outer = outer;
         self.with = with;
@@ -352,6 +359,14 @@ impl Binder<'_> {
             Some(series) => series,
             None => SourceKind::Function { calls, ordinality },
         })
+    }
+}
+
+/// The query that a relation keeps as text.
+pub(super) fn query_of(text: &str) -> Result<Box<ast::Query>> {
+    match crate::parse::statements(text)?.pop() {
+        Some(ast::Statement::Query(query)) => Ok(query),
+        _ => Err(SqlError::internal("no query")),
     }
 }
 

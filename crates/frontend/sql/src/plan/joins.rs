@@ -147,6 +147,7 @@ impl Binder<'_> {
             to: to as u16,
             name: None,
             columns,
+            qualified_only: false,
         });
         let missing = match kind {
             Join::Inner => before..before,
@@ -217,6 +218,7 @@ impl Binder<'_> {
             to: self.scope.tables.len() as u16,
             name: Some(name),
             columns,
+            qualified_only: false,
         });
         Ok(())
     }

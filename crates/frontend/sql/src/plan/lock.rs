@@ -2,7 +2,7 @@
 
 use super::General;
 use super::select::{Body, Origin, Select, Source, SourceKind, may_miss};
-use crate::bind::{Binder, folded};
+use crate::bind::{Binder, Reader, folded};
 use crate::error::{Result, SqlError};
 use crate::expr::Expr;
 use crate::lock::Strength;
@@ -163,15 +163,17 @@ impl Binder<'_> {
                 check_lockable(inner, asked)?;
                 if let Some(view) = &view {
                     self.uses(view, Rights::UPDATE);
-                    // Its tables are its owner's.
                     self.view_depth += 1;
                 }
+                let reader = view.as_ref().map(|view| Reader::of(view));
+                let around = reader.map(|own| std::mem::replace(&mut self.reader, own));
                 let locked = match beside && is_part(inner) {
                     true => self.lock_through(inner, number, asked, locks),
                     false => self.lock_within(inner, asked),
                 };
-                if view.is_some() {
+                if let Some(around) = around {
                     self.view_depth -= 1;
+                    self.reader = around;
                 }
                 check(locked?)
             }

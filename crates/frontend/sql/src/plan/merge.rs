@@ -5,10 +5,11 @@
 
 use super::foreign::ForeignTables;
 use super::select::plain;
+use super::through::Goal;
 use super::writing::Bound as BoundChange;
 use super::{Body, ByJoin, General, Given, Insert, InsertSource, ProgramKind, Rules, conjuncts};
 use crate::bind::{Binder, ScopeTable, folded};
-use crate::catalog::Relation;
+use crate::catalog::{Kind, Relation};
 use crate::error::{Result, SqlError};
 use crate::expr::Expr;
 use crate::parse::{MERGE_NOTHING, Overriding};
@@ -64,6 +65,12 @@ impl Binder<'_> {
             return Err(SqlError::syntax("a change needs the name of a table"));
         };
         let relation = self.relation(name)?;
+        if matches!(relation.kind, Kind::View(_)) {
+            let message = format!("cannot execute MERGE on relation \"{}\"", relation.name);
+            let detail = "This operation is not supported for views.";
+            let error = SqlError::new(sqlstate::FEATURE_NOT_SUPPORTED, message);
+            return Err(error.with_detail(detail));
+        }
         if let ast::TableFactor::Table { alias, .. } = &merge.table {
             self.check_other_name(&relation, alias.as_ref(), &merge.source)?;
         }
@@ -213,7 +220,10 @@ impl Binder<'_> {
                     return Err(SqlError::syntax("WHERE stands in no clause of MERGE"));
                 }
                 self.uses(relation, Rights::UPDATE);
-                MergeAction::Update(self.assignments(relation, &update.assignments)?)
+                MergeAction::Update({
+                    let goal = Goal::of_table(relation);
+                    self.assignments(&goal, &update.assignments)?
+                })
             }
             ast::MergeAction::Insert(insert) => {
                 self.uses(relation, Rights::INSERT);
@@ -243,9 +253,10 @@ impl Binder<'_> {
             return Err(SqlError::syntax("MERGE inserts one row at a time"));
         };
         let (overriding, named) = Overriding::of(&insert.columns);
-        let mut targets = self.insert_targets(relation, named)?;
+        let goal = Goal::of_table(relation);
+        let mut targets = self.insert_targets(&goal, named)?;
         let given = (named.is_empty(), overriding);
-        let rows = self.insert_rows(relation, &values.rows, &mut targets, given)?;
+        let rows = self.insert_rows(&goal, &values.rows, &mut targets, given)?;
         let given = rows.into_iter().next().unwrap_or_default();
         let mut columns = Vec::with_capacity(shape.table().schema.len());
         for position in 0..shape.table().schema.len() {

@@ -6,6 +6,8 @@ mod arbiter;
 mod assign;
 mod change;
 mod explain;
+mod explain_form;
+mod explain_tree;
 mod factor;
 mod foreign;
 mod from;
@@ -24,6 +26,8 @@ mod rules;
 mod select;
 mod set_function;
 mod sets;
+mod through;
+mod updatable;
 mod writing;
 
 pub(crate) use arbiter::{Arbiters, Asked};
@@ -31,6 +35,8 @@ pub(crate) use change::{
     ByJoin, Conflict, ConflictAction, Delete, Given, Insert, InsertSource, Update, column_position,
 };
 pub(crate) use explain::explain;
+pub(crate) use explain_form::{Form, Told};
+pub(crate) use explain_tree::{Wanted, explained};
 pub(crate) use factor::{factored, implied};
 pub(crate) use foreign::{Foreign, ForeignTables};
 pub(crate) use general::General;
@@ -44,6 +50,7 @@ pub(crate) use select::{
     Body, Grouping, Join, Recursive, Select, SortBy, SortKey, Source, SourceKind, is_whole,
 };
 pub(crate) use set_function::{SetCall, SetFunction};
+pub(crate) use updatable::Changes;
 pub(crate) use writing::{Writing, writes_in_with};
 
 use crate::bind::{Binder, ParamCast};
@@ -61,8 +68,8 @@ use vellum_row::{Type, Typmod};
 #[derive(Debug)]
 pub(crate) struct Program {
     pub kind: ProgramKind,
-    /// Statements of WITH that are run first: those that write, and queries that are to be run once.
-    pub with: Vec<Writing>,
+    /// Statements of WITH that are run first: those that write; and queries that are to be run once, when they are read first.
+    pub with: Vec<Arc<Writing>>,
     /// Foreign keys that any of them may meet, if there are some.
     pub keys: ForeignTables,
     /// Subqueries of changes; a SELECT has its own.
@@ -80,6 +87,8 @@ pub(crate) struct Program {
     pub targets: Vec<Oid>,
     /// Relations that it uses, with the rights that it needs.
     pub accesses: Vec<(Oid, Rights)>,
+    /// What views in it use, with the roles whose rights count for that; `None`: the user's.
+    pub lent: Vec<(Oid, Rights, Option<Box<str>>)>,
     /// C1: what it was compiled for.
     pub catalog_version: Version,
 }
@@ -259,13 +268,14 @@ pub(crate) fn compile<'c>(
     Ok(Program {
         records,
         kind,
-        with,
+        with: with.into_iter().map(Arc::new).collect(),
         keys,
         params: params.collect::<Result<_>>()?,
         param_casts: std::mem::take(&mut binder.param_casts),
         subqueries: std::mem::take(&mut binder.subqueries),
         targets: std::mem::take(&mut binder.targets),
         accesses: std::mem::take(&mut binder.accesses),
+        lent: std::mem::take(&mut binder.lent),
         columns,
         returns,
         told: OnceLock::new(),

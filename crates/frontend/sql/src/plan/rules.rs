@@ -16,12 +16,14 @@ pub(crate) struct Rules {
     pub checks: Vec<(String, Expr)>,
     /// Positions of the columns of domains, and what those ask of their values.
     pub domains: Vec<(usize, Arc<DomainRules>)>,
+    /// What the views that it is written through want of a row, by their names: check options. They are looked at when it is written.
+    pub options: Vec<(String, Vec<Expr>)>,
 }
 
 impl Rules {
     /// Whether any row fulfils them.
     pub fn allow_all(&self) -> bool {
-        self.checks.is_empty() && self.domains.is_empty()
+        self.checks.is_empty() && self.domains.is_empty() && self.options.is_empty()
     }
 }
 
@@ -48,6 +50,7 @@ impl Binder<'_> {
             generated,
             checks,
             domains,
+            options: Vec::new(),
         })
     }
 

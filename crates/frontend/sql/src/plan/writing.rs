@@ -1,7 +1,8 @@
 //! Statements that write in WITH, and WITH in front of one that writes; queries of WITH that are to be run once.
 //!
-//! They are run first, in their order, each to its end; all of them and the statement itself see what was there before. What they return is kept, and read by their names.
-//! A query that only reads is run where it is read, as often as it is; one that locks rows or draws values would be another each time, so it is run first if it is read more than once.
+//! What writes is run first, in its order, each to its end; all of them and the statement itself see what was there before. What they return is kept, and read by their names.
+//! A query that only reads is run where it is read, as often as it is; one that locks rows or draws values would be another each time, so it is kept, too, if it is read more than once: it is
+//! run to its end when it is read first.
 //! Foreign keys are looked at when all is done.
 
 use super::{ForeignTables, OutputColumn, ProgramKind, Subquery};

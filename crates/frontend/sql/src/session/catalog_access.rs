@@ -8,6 +8,7 @@ use crate::catalog::{
 use crate::error::{Result, SqlError};
 use crate::expr::Expr;
 use crate::parse::with_stack;
+use crate::plan::Changes;
 use crate::sqlstate;
 use crate::system::{Writer, parse_reg, reg_text};
 use std::sync::Arc;
@@ -91,6 +92,12 @@ impl Env<'_> {
         writer.whole(expr, ty)
     }
 
+    /// Which changes a relation takes; none of what cannot be bound any more.
+    pub fn changes_of(&self, oid: Oid) -> Option<Changes> {
+        let relation = self.catalog.relation(oid)?;
+        with_stack(|| self.binder().changes_of(relation)).ok()
+    }
+
     /// The relations that a view's query names; none if it cannot be bound any more.
     pub fn view_reads(&self, relation: &Relation, view: &View) -> Vec<Oid> {
         let read = with_stack(|| {
@@ -140,16 +147,25 @@ impl Env<'_> {
         with_stack(|| {
             let node = crate::parse::expression(sql)?;
             let mut binder = self.binder();
-            if let Some(relation) = relation {
+            // A default of a view's reads no column.
+            if let Some(relation) = relation
+                && !matches!(relation.kind, Kind::View(_))
+            {
                 let relation = Arc::new(relation.clone());
                 binder.scope.add(ScopeTable::of(&relation, None)?)?;
             }
             let bound = binder.expr(&node)?;
             let table = relation.and_then(Relation::table);
-            let wanted = table.zip(column).and_then(|(table, column)| {
-                let position = table.schema.position_of(column)?;
-                Some(table.schema.column(position).ty)
-            });
+            let wanted = match (relation.map(|relation| &relation.kind), column) {
+                (Some(Kind::View(view)), Some(column)) => {
+                    let types = self.view_types(view);
+                    types.get(usize::from(column.0) - 1).map(|(ty, _)| *ty)
+                }
+                _ => table.zip(column).and_then(|(table, column)| {
+                    let position = table.schema.position_of(column)?;
+                    Some(table.schema.column(position).ty)
+                }),
+            };
             // A literal is of the type of its column.
             if let (None, Some(ty)) = (bound.ty, wanted) {
                 let context = CastContext::Assignment;

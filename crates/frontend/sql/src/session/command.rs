@@ -2,7 +2,7 @@
 
 use super::cursor::is_move;
 use super::encode::{encode, format_of};
-use super::explain::is_analyze;
+use super::explain::Asked;
 use super::extended::ends_transaction;
 use super::known_settings::shown_name;
 use super::run::{Output, Prepared};
@@ -13,11 +13,15 @@ use crate::bind::folded;
 use crate::ddl::Ddl;
 use crate::error::{Fields, Result, SqlError};
 use crate::parse::Command;
+use crate::plan::Form;
 use crate::sqlstate;
 use crate::wire::{CommandTag, Field, Format, OutputRow, Sink};
 use sqlparser::ast::{self, Statement};
 use std::sync::Arc;
 use vellum_row::{CastContext, Type, Typmod, Value};
+
+/// Oid of PostgreSQL's type of XML documents: what EXPLAIN says that it tells.
+const XML: u32 = 142;
 
 impl Session {
     /// Runs a command. `describe`: its rows are described first.
@@ -76,11 +80,12 @@ impl Session {
             Statement::Explain {
                 statement,
                 analyze,
+                verbose,
                 options,
                 ..
             } => {
-                let analyze = is_analyze(*analyze, options.as_deref())?;
-                let rows = self.explained(prepared, statement, params, analyze)?;
+                let asked = Asked::of((*analyze, *verbose), options.as_deref(), &prepared.text)?;
+                let rows = self.explained(prepared, statement, params, asked)?;
                 let fields = self.command_fields(&prepared.statement)?;
                 self.tell_texts(fields, rows, formats, describe, "EXPLAIN", sink)?
             }
@@ -146,6 +151,7 @@ impl Session {
     /// # Errors
     /// `26000`, `34000`, `0A000`.
     pub(super) fn command_fields(&mut self, statement: &Statement) -> Result<Option<Arc<[Field]>>> {
+        let mut type_oid = Type::Text.oid();
         let names: Vec<String> = match statement {
             Statement::ShowVariable { variable } => {
                 let name = joined(variable);
@@ -155,7 +161,15 @@ impl Session {
                     vec![shown_name(&name).to_owned()]
                 }
             }
-            Statement::Explain { .. } => vec!["QUERY PLAN".to_owned()],
+            Statement::Explain { options, .. } => {
+                let asked = Asked::of((true, false), options.as_deref(), "");
+                type_oid = match asked.map(|asked| asked.form) {
+                    Ok(Form::Json) => Type::Json.oid(),
+                    Ok(Form::Xml) => XML,
+                    _ => type_oid,
+                };
+                vec!["QUERY PLAN".to_owned()]
+            }
             Statement::Fetch { name, into, .. } if !is_move(into.as_ref()) => {
                 return self.cursors.fields(&folded(name)).map(Some);
             }
@@ -178,7 +192,7 @@ impl Session {
             name,
             table_oid: 0,
             column_number: 0,
-            type_oid: Type::Text.oid(),
+            type_oid,
             type_length: -1,
             type_modifier: -1,
         });

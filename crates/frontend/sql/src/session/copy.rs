@@ -5,11 +5,12 @@
 //! [`SessionOptions::copy_row_bytes_max`](super::SessionOptions) is refused.
 
 use super::copy_binary::{self, Piece};
+use super::copy_ends::Ends;
 use super::copy_options::{Wanted, wanted};
 use super::copy_text::{Header, Lines, bad, csv_fields, plain_line, text_fields};
 use super::run::{Output, Prepared, Sets};
 use super::{Progress, Session, TransactionStatus, Waiting, gone};
-use crate::catalog::{Default, Table};
+use crate::catalog::{Default, Kind, Table};
 use crate::error::{Result, SqlError};
 use crate::exec::Way;
 use crate::parse::{copy_options, filtered, with_stack};
@@ -30,11 +31,8 @@ pub(super) struct CopyIn {
     pub(super) lines: Lines,
     /// What has come and is not worked off.
     pending: Vec<u8>,
-    /// Inside a quoted field, as far as `pending` was looked at.
-    scanned: usize,
-    quoted: bool,
-    /// Behind an escape there.
-    escaped: bool,
+    /// Where its lines end.
+    pub(super) ends: Ends,
     pub(super) table: String,
     pub(super) line: u64,
     pub(super) rows: u64,
@@ -150,6 +148,11 @@ impl Session {
         let search_path = self.search_path();
         let binder = self.surroundings(&search_path, "").binder();
         let relation = binder.relation(table)?;
+        if matches!(relation.kind, Kind::View(_)) {
+            let message = format!("cannot copy to view \"{}\"", relation.name);
+            let hint = "To enable copying to a view, provide an INSTEAD OF INSERT trigger.";
+            return Err(SqlError::new(sqlstate::WRONG_OBJECT_TYPE, message).with_hint(hint));
+        }
         let Some(definition) = relation.table() else {
             let message = format!("cannot copy to \"{}\": it is not a table", relation.name);
             return Err(SqlError::new(sqlstate::WRONG_OBJECT_TYPE, message));
@@ -226,9 +229,7 @@ impl Session {
             types,
             lines,
             pending: Vec::new(),
-            scanned: 0,
-            quoted: false,
-            escaped: false,
+            ends: Ends::new(),
             table: relation.name.to_string(),
             line: 0,
             rows: 0,
@@ -323,6 +324,11 @@ impl Session {
         self.look_copy_over(copy)?;
         let done = self.copy_rows(copy, true);
         self.first_error(copy, done)?;
+        if copy.lines.header == Header::Match && copy.line == 0 {
+            // A line that is not there is an empty one.
+            let done = check_header(&copy.expected, b"", &copy.lines);
+            done.map_err(|error| error.with_context(place(&copy.table, 1)))?;
+        }
         self.insert_batch(copy)?;
         self.end_copy_load()?;
         if self.rest.is_empty() && self.status == TransactionStatus::Idle {
@@ -400,33 +406,34 @@ impl Session {
         let mut start = 0;
         let mut plain = self.plain_lines(copy)?;
         loop {
+            if copy.ended {
+                start = pending.len();
+                break;
+            }
             if let Some(plain) = &mut plain
                 && copy.batch.0.is_empty()
                 && self.is_loading()
             {
                 start = self.load_lines(plain, copy, &pending, start)?;
             }
-            let Some((end, next)) = copy.line_end(&pending, start, last) else {
+            let found = copy.ends.line(&pending, start, last, &copy.lines);
+            let found =
+                found.map_err(|error| error.with_context(place(&copy.table, copy.line + 1)))?;
+            let Some(found) = found else {
                 break;
             };
-            let mut line = &pending[start..end];
-            if let Some(stripped) = line.strip_suffix(b"\r") {
-                line = stripped;
-            }
-            copy.line += 1;
-            start = next;
-            if copy.ended {
+            let line = &pending[start..found.end];
+            start = found.next;
+            copy.ended = found.last;
+            if found.last && line.is_empty() {
                 continue;
             }
+            copy.line += 1;
             if copy.lines.header != Header::None && copy.line == 1 {
                 if copy.lines.header == Header::Match {
                     let done = check_header(&copy.expected, line, &copy.lines);
                     done.map_err(|error| error.with_context(place(&copy.table, 1)))?;
                 }
-                continue;
-            }
-            if line == b"\\." {
-                copy.ended = true;
                 continue;
             }
             match self.values_of(copy, line) {
@@ -438,7 +445,7 @@ impl Session {
                 self.insert_batch(copy)?;
             }
         }
-        copy.scanned = copy.scanned.saturating_sub(start);
+        copy.ends.taken(start);
         pending.drain(..start);
         copy.pending = pending;
         Ok(())
@@ -590,36 +597,6 @@ fn check_header(expected: &[String], line: &[u8], lines: &Lines) -> Result<()> {
 /// Where an error of a COPY is.
 pub(super) fn place(table: &str, line: u64) -> String {
     format!("COPY {table}, line {line}")
-}
-
-impl CopyIn {
-    /// End of the line that starts at `start`, and where the next one starts.
-    fn line_end(&mut self, bytes: &[u8], start: usize, last: bool) -> Option<(usize, usize)> {
-        let mut at = self.scanned.max(start);
-        if !self.lines.csv {
-            let found = memchr::memchr(b'\n', &bytes[at..]);
-            at = found.map_or(bytes.len(), |length| at + length);
-        }
-        while at < bytes.len() {
-            let byte = bytes[at];
-            let Lines { quote, escape, .. } = self.lines;
-            if std::mem::take(&mut self.escaped) {
-                // Stands for itself.
-            } else if self.lines.csv && self.quoted && byte == escape && escape != quote {
-                self.escaped = true;
-            } else if self.lines.csv && byte == quote {
-                // A quote that escapes another turns twice.
-                self.quoted = !self.quoted;
-            }
-            if byte == b'\n' && !self.quoted {
-                self.scanned = at + 1;
-                return Some((at, at + 1));
-            }
-            at += 1;
-        }
-        self.scanned = at;
-        (last && start < bytes.len()).then_some((bytes.len(), bytes.len()))
-    }
 }
 
 /// `54000`: the end of a row does not come.

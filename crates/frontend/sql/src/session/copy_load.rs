@@ -29,7 +29,7 @@ impl Session {
         if !can_be_loaded(insert) {
             return Ok(false);
         }
-        self.check_rights(&program.accesses)?;
+        self.check_program(&program)?;
         let ends_with_it = self.status == TransactionStatus::Idle && self.rest.is_empty();
         let Some(open) = &mut self.open else {
             return Ok(false);

@@ -7,6 +7,7 @@
 //! - C3 A line is loaded or left, whole: what was written of the row of one that is left is nobody's.
 
 use super::copy::{CopyIn, place};
+use super::copy_ends::Newline;
 use super::copy_text::plain_line;
 use super::waiting::Waiting;
 use super::{Open, Session};
@@ -77,8 +78,12 @@ impl Session {
         let (mut at, before) = (start, copy.rows);
         while let Some(length) = memchr::memchr(b'\n', &bytes[at..]) {
             let line = &bytes[at..at + length];
-            let line = line.strip_suffix(b"\r").unwrap_or(line);
-            let Some(line) = plain_line(line, &copy.lines) else {
+            let line = match copy.ends.newline {
+                Newline::Unknown | Newline::Feed => Some(line),
+                Newline::Both => line.strip_suffix(b"\r"),
+                Newline::Return => None,
+            };
+            let Some(line) = line.and_then(|line| plain_line(line, &copy.lines)) else {
                 break;
             };
             let loaded = load_line(open, lines, copy, line, &self.settings.forms);
@@ -86,6 +91,9 @@ impl Session {
                 loaded.map_err(|error| error.with_context(place(&copy.table, copy.line + 1)))?;
             if !loaded {
                 break;
+            }
+            if copy.ends.newline == Newline::Unknown {
+                copy.ends.newline = Newline::Feed;
             }
             copy.line += 1;
             copy.rows += 1;

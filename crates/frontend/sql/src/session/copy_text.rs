@@ -91,7 +91,8 @@ pub(super) fn write_field(
 
 /// A line of text in which nothing is escaped and everything is valid: most are, and looking once at all of it is cheaper than at each field.
 pub(super) fn plain_line<'l>(line: &'l [u8], lines: &Lines) -> Option<&'l str> {
-    if lines.csv || !lines.delimiter.is_ascii() || memchr::memchr2(b'\\', 0, line).is_some() {
+    if lines.csv || !lines.delimiter.is_ascii() || memchr::memchr3(b'\\', b'\r', 0, line).is_some()
+    {
         return None;
     }
     str::from_utf8(line).ok()
@@ -122,8 +123,8 @@ pub(super) fn text_fields<'l>(line: &'l [u8], lines: &Lines) -> Vec<Option<Cow<'
             continue;
         }
         at += 1;
+        // With nothing behind it, it is nothing.
         let Some(escaped) = line.get(at).copied() else {
-            field.push(b'\\');
             continue;
         };
         at += 1;

@@ -4,50 +4,89 @@ use super::Session;
 use super::run::{Output, Prepared, no_parameter};
 use crate::error::{Result, SqlError};
 use crate::expr::Explain;
-use crate::plan::explain;
+use crate::plan::{Form, Program, Told, Wanted, explain, explained};
 use crate::sqlstate;
+use crate::wire::CommandTag;
 use sqlparser::ast::{Expr, Ident, Statement, UtilityOption, Value};
 use std::cell::RefCell;
 use vellum_base::clock::monotonic_nanos;
 
-/// Whether the statement is to be run: `EXPLAIN ANALYZE`, `EXPLAIN (ANALYZE)`, `EXPLAIN (ANALYZE on)`. The other options are PostgreSQL's, and say nothing.
-///
-/// # Errors
-/// `42601` for an option that PostgreSQL does not have, or that is neither on nor off; `22023` for a form that it does not have, and for what needs
-/// ANALYZE.
-pub(super) fn is_analyze(analyze: bool, options: Option<&[UtilityOption]>) -> Result<bool> {
-    let invalid = |message: String| SqlError::new(sqlstate::INVALID_PARAMETER_VALUE, message);
-    let mut analyze = analyze;
-    let mut wanting = Vec::new();
-    for option in options.unwrap_or_default() {
-        let name = option.name.value.to_lowercase();
-        match name.as_str() {
-            "analyze" => analyze = is_on(&name, option.arg.as_ref())?,
-            "verbose" | "costs" | "settings" | "buffers" | "summary" => {
-                is_on(&name, option.arg.as_ref())?;
-            }
-            "wal" | "timing" => {
-                if is_on(&name, option.arg.as_ref())? {
-                    wanting.push(name.to_uppercase());
+/// What EXPLAIN is asked for.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Asked {
+    /// The statement is run.
+    pub analyze: bool,
+    pub form: Form,
+    verbose: bool,
+    costs: bool,
+    timing: bool,
+    /// How long it took to plan and to run.
+    summary: bool,
+}
+
+impl Asked {
+    /// What the words behind EXPLAIN and the options in brackets ask for: `EXPLAIN ANALYZE`, `EXPLAIN (ANALYZE, FORMAT json)`. Of PostgreSQL's options BUFFERS, WAL and SETTINGS say
+    /// nothing here.
+    ///
+    /// # Errors
+    /// `42601` for an option that PostgreSQL does not have, or that is neither on nor off; `22023` for a form that it does not have, and for what needs
+    /// ANALYZE.
+    pub fn of(
+        (analyze, verbose): (bool, bool),
+        options: Option<&[UtilityOption]>,
+        text: &str,
+    ) -> Result<Self> {
+        let invalid = |message: String| SqlError::new(sqlstate::INVALID_PARAMETER_VALUE, message);
+        let mut asked = Self {
+            analyze,
+            form: Form::Text,
+            verbose,
+            costs: true,
+            timing: true,
+            summary: false,
+        };
+        let (mut wanting, mut summary) = (Vec::new(), None);
+        for option in options.unwrap_or_default() {
+            let name = option.name.value.to_lowercase();
+            let start = option.name.span.start;
+            let place = crate::parse::position(text, start.line, start.column);
+            let on = || is_on(&name, option.arg.as_ref());
+            match name.as_str() {
+                "analyze" => asked.analyze = on()?,
+                "verbose" => asked.verbose = on()?,
+                "costs" => asked.costs = on()?,
+                "summary" => summary = Some(on()?),
+                "settings" | "buffers" => {
+                    on()?;
                 }
-            }
-            "format" => {
-                let form = option.arg.as_ref().map(word_of).unwrap_or_default();
-                if !matches!(form.as_str(), "text" | "xml" | "json" | "yaml") {
-                    return Err(invalid(format!(
-                        "unrecognized value for EXPLAIN option \"format\": \"{form}\""
-                    )));
+                "timing" => {
+                    asked.timing = on()?;
+                    wanting.extend(asked.timing.then_some("TIMING"));
                 }
-            }
-            _ => {
-                let message = format!("unrecognized EXPLAIN option \"{name}\"");
-                return Err(SqlError::syntax(message));
+                "wal" => wanting.extend(on()?.then_some("WAL")),
+                "format" => {
+                    let Some(form) = option.arg.as_ref().map(word_of) else {
+                        return Err(SqlError::syntax("format requires a parameter"));
+                    };
+                    asked.form = Form::named(&form).ok_or_else(|| {
+                        let message =
+                            format!("unrecognized value for EXPLAIN option \"format\": \"{form}\"");
+                        invalid(message).at(place)
+                    })?;
+                }
+                _ => {
+                    let message = format!("unrecognized EXPLAIN option \"{name}\"");
+                    return Err(SqlError::syntax(message).at(place));
+                }
             }
         }
-    }
-    match wanting.first() {
-        Some(name) if !analyze => Err(invalid(format!("EXPLAIN option {name} requires ANALYZE"))),
-        _ => Ok(analyze),
+        asked.summary = summary.unwrap_or(asked.analyze);
+        match wanting.first() {
+            Some(name) if !asked.analyze => {
+                Err(invalid(format!("EXPLAIN option {name} requires ANALYZE")))
+            }
+            _ => Ok(asked),
+        }
     }
 }
 
@@ -77,7 +116,7 @@ impl Session {
         open.map(|open| open.transaction.touched())
     }
 
-    /// The lines of EXPLAIN.
+    /// The rows of EXPLAIN.
     ///
     /// # Errors
     /// Those of the statement.
@@ -86,7 +125,7 @@ impl Session {
         outer: &Prepared,
         statement: &Statement,
         params: &[vellum_row::Value],
-        analyze: bool,
+        asked: Asked,
     ) -> Result<Vec<Vec<String>>> {
         self.start_statement()?;
         let inner = match &outer.inner {
@@ -94,13 +133,16 @@ impl Session {
             // No plan: compiling it says so.
             None => Self::prepare_one(&outer.text, statement.clone(), &[]),
         };
+        let started = monotonic_nanos();
         let program = self.program(&inner)?;
+        let planned = monotonic_nanos() - started;
         if params.len() < program.params.len() {
             return Err(no_parameter(params.len()));
         }
-        let mut lines = explain(&program);
-        if analyze || program.is_general_query() {
-            let how = if analyze {
+        let mut steps = Vec::new();
+        let mut done = None;
+        if asked.analyze || program.is_general_query() {
+            let how = if asked.analyze {
                 Explain::Analyze
             } else {
                 Explain::Plan
@@ -109,33 +151,113 @@ impl Session {
             let before = self.shared.engine.statistics();
             let started = monotonic_nanos();
             self.explaining = Some((RefCell::default(), how));
-            let done = self.run_program(&inner, params, &[], Output::Drop);
+            let ran = self.run_program(&inner, params, &[], Output::Drop);
             let told = self.explaining.take();
-            let (tag, spent) = (done?, monotonic_nanos() - started);
-            let told = told.map_or_else(Vec::new, |(told, _)| told.into_inner());
-            lines.extend(told.into_iter().map(|line| format!("  {line}")));
-            if analyze {
+            let (tag, spent) = (ran?, monotonic_nanos() - started);
+            steps = told.map_or_else(Vec::new, |(told, _)| told.into_inner());
+            if asked.analyze {
+                let touched = touched_before.zip(self.touched());
                 let after = self.shared.engine.statistics();
-                lines.push(format!("Result: {tag}"));
-                if let (Some(before), Some(after)) = (touched_before, self.touched()) {
-                    lines.push(format!(
-                        "Touched: pages={} versions={}",
-                        after.pages.saturating_sub(before.pages),
-                        after.versions.saturating_sub(before.versions),
-                    ));
-                }
-                // Of the whole database, while it ran.
-                lines.push(format!(
-                    "Pages: read={} searched={}; versions kept: {} to {}",
-                    after.pages_read - before.pages_read,
-                    after.tree_searches - before.tree_searches,
-                    before.version_deltas + before.version_copies,
-                    after.version_deltas + after.version_copies,
-                ));
-                let spent = spent as f64 / 1e6;
-                lines.push(format!("Execution Time: {spent:.3} ms"));
+                done = Some(Done {
+                    tag,
+                    spent: spent as f64 / 1e6,
+                    touched: touched.map(|(before, after)| {
+                        (
+                            after.pages.saturating_sub(before.pages),
+                            after.versions.saturating_sub(before.versions),
+                        )
+                    }),
+                    before,
+                    after,
+                });
+            }
+        }
+        let planned = planned as f64 / 1e6;
+        if asked.form != Form::Text {
+            let told = self.as_group(&program, asked, &steps, (planned, done.as_ref()));
+            return Ok(vec![vec![asked.form.written(&told)]]);
+        }
+        let mut lines = explain(&program);
+        lines.extend(steps.into_iter().map(|line| format!("  {line}")));
+        if let Some(done) = &done {
+            done.lines(&mut lines);
+        }
+        if asked.summary {
+            lines.push(format!("Planning Time: {planned:.3} ms"));
+            if let Some(done) = &done {
+                lines.push(format!("Execution Time: {:.3} ms", done.spent));
             }
         }
         Ok(lines.into_iter().map(|line| vec![line]).collect())
+    }
+
+    /// The same for who reads it by a program.
+    fn as_group(
+        &self,
+        program: &Program,
+        asked: Asked,
+        steps: &[String],
+        (planned, done): (f64, Option<&Done>),
+    ) -> Vec<(String, Told)> {
+        let plain = |name: &str, value: String| (name.to_owned(), Told::Plain(value));
+        let mut first = Vec::new();
+        let told_of_step = steps.iter().any(|line| line.contains("(actual rows="));
+        if let Some(done) = done.filter(|_| !told_of_step) {
+            if asked.timing {
+                first.push(plain("Actual Total Time", format!("{:.3}", done.spent)));
+            }
+            first.push(plain("Actual Rows", done.tag.rows().to_string()));
+            first.push(plain("Actual Loops", "1".to_owned()));
+        }
+        let wanted = Wanted {
+            catalog: self.image(),
+            costs: asked.costs,
+            verbose: asked.verbose,
+        };
+        let mut told = explained(program, wanted, steps, first);
+        if asked.summary {
+            told.push(plain("Planning Time", format!("{planned:.3}")));
+        }
+        if let Some(done) = done {
+            told.push(("Triggers".to_owned(), Told::Groups("Trigger", Vec::new())));
+            if asked.summary {
+                told.push(plain("Execution Time", format!("{:.3}", done.spent)));
+            }
+            if let Some((pages, versions)) = done.touched {
+                told.push(plain("Leaves Touched", pages.to_string()));
+                told.push(plain("Versions Touched", versions.to_string()));
+            }
+        }
+        told
+    }
+}
+
+/// What came of a statement that was run.
+struct Done {
+    tag: CommandTag,
+    /// Milliseconds.
+    spent: f64,
+    /// Leaves of trees, and old versions.
+    touched: Option<(u64, u64)>,
+    /// Counters of the whole database.
+    before: vellum::Statistics,
+    after: vellum::Statistics,
+}
+
+impl Done {
+    fn lines(&self, lines: &mut Vec<String>) {
+        lines.push(format!("Result: {}", self.tag));
+        if let Some((pages, versions)) = self.touched {
+            lines.push(format!("Touched: pages={pages} versions={versions}"));
+        }
+        let (before, after) = (&self.before, &self.after);
+        // Of the whole database, while it ran.
+        lines.push(format!(
+            "Pages: read={} searched={}; versions kept: {} to {}",
+            after.pages_read - before.pages_read,
+            after.tree_searches - before.tree_searches,
+            before.version_deltas + before.version_copies,
+            after.version_deltas + after.version_copies,
+        ));
     }
 }

@@ -37,6 +37,8 @@ struct Found {
     fetched: u64,
     columns: u16,
     tag: CommandTag,
+    /// What the query ended with behind these rows.
+    failure: Option<SqlError>,
 }
 
 impl Session {
@@ -348,6 +350,7 @@ impl Session {
                     fetched: 0,
                     columns: 0,
                     tag: CommandTag::counted(tag.name, 0),
+                    failure: None,
                 });
                 return Ok(Progress::Complete);
             }
@@ -360,6 +363,9 @@ impl Session {
         while max_rows == 0 || told < u64::from(max_rows) {
             let rows = found.rows.as_mut();
             let Some(rows) = rows.filter(|rows| found.fetched < rows.len()) else {
+                if let Some(failure) = found.failure.take() {
+                    return Err(failure);
+                }
                 let tag = if found.tag.name == "SELECT" {
                     CommandTag::counted("SELECT", told)
                 } else {
@@ -376,18 +382,29 @@ impl Session {
         Ok(Progress::Suspended)
     }
 
-    /// Runs a portal to its end and keeps its rows.
+    /// Runs a portal to its end and keeps its rows. What a query fails with behind some rows is told when these are fetched, as if it had not been run
+    /// further; what ends a statement from outside is told at once.
+    ///
+    /// # Errors
+    /// The statement's.
     fn find_all(&mut self, portal: &mut Portal, prepared: &Prepared) -> Result<()> {
         let formats = portal.formats.clone();
         let mut rows = RowStore::new(self.shared.queries.clone(), self.work_memory());
         let output = Output::Keep(&mut rows);
-        let tag = self.run_program(prepared, &portal.params, &formats, output)?;
+        let done = self.run_program(prepared, &portal.params, &formats, output);
+        let (tag, failure) = match done {
+            Ok(tag) => (tag, None),
+            Err(error) if rows.len() == 0 || !error.is_of_data() => return Err(error),
+            Err(error) if self.program(prepared)?.writes() => return Err(error),
+            Err(error) => (CommandTag::counted("SELECT", 0), Some(error)),
+        };
         let columns = self.program(prepared)?.columns.len();
         portal.found = Some(Found {
             rows: Some(Box::new(rows)),
             fetched: 0,
             columns: u16::try_from(columns).unwrap_or(u16::MAX),
             tag,
+            failure,
         });
         Ok(())
     }
@@ -442,6 +459,11 @@ impl Session {
                 }
                 found.fetched += 1;
                 told += 1;
+            }
+            if count.is_none_or(|count| told < count)
+                && let Some(failure) = found.failure.take()
+            {
+                return Err(failure);
             }
         }
         Ok(CommandTag::counted(

@@ -5,14 +5,13 @@ use super::encode::{encode, format_of, special_columns};
 use super::environment::Env;
 use super::row_store::RowStore;
 use super::{Session, TransactionStatus, Waiting, gone};
-use crate::catalog::{Catalog, Kind, Mode, Oid, PG_CATALOG};
+use crate::catalog::{Catalog, Mode, Oid, PG_CATALOG};
 use crate::error::{Result, SqlError};
 use crate::exec::{Flow, Run, Way};
 use crate::expr::Out;
 use crate::lock::Obstacle;
 use crate::parse;
 use crate::plan::{Program, ProgramKind, Surroundings, compile};
-use crate::roles::Rights;
 use crate::session::simple::{is_program, statement_in};
 use crate::session::transaction::{Open, Point};
 use crate::sqlstate;
@@ -293,7 +292,7 @@ impl Session {
                 self.refresh_image()?;
                 continue;
             }
-            self.check_rights(&program.accesses)?;
+            self.check_program(&program)?;
             let Some(open) = &self.open else {
                 return Err(SqlError::internal("a statement without transaction"));
             };
@@ -320,43 +319,6 @@ impl Session {
                 (done, _) => return done,
             }
         }
-    }
-
-    /// # Errors
-    /// `42501` for a right on a relation that the session's role has not.
-    pub(super) fn check_rights(&self, accesses: &[(Oid, Rights)]) -> Result<()> {
-        let catalog = self.image();
-        let user = &self.options.user;
-        let denied = |what: String| {
-            let message = format!("permission denied for {what}");
-            Err(SqlError::new(sqlstate::INSUFFICIENT_PRIVILEGE, message))
-        };
-        let version = catalog.version(self.temporary.namespace);
-        let find = || catalog.role(user).is_some_and(|role| role.superuser);
-        if self.plans.is_superuser(version, find) {
-            return Ok(());
-        }
-        for (oid, right) in accesses {
-            let Some(relation) = catalog.relation(*oid) else {
-                continue;
-            };
-            let schema = catalog.namespace_by_oid(relation.namespace);
-            if let Some(schema) = schema
-                && !catalog.allows_in_schema(user, schema, false)
-            {
-                return denied(format!("schema {}", schema.name));
-            }
-            if !catalog.allows(user, relation, *right) {
-                let word = match relation.kind {
-                    Kind::View(_) => "view",
-                    Kind::Sequence(_) => "sequence",
-                    Kind::Enum(_) | Kind::Domain(_) => "type",
-                    Kind::Table(_) | Kind::System(_) => "table",
-                };
-                return denied(format!("{word} {}", relation.name));
-            }
-        }
-        Ok(())
     }
 
     /// After a conflict: undoes the statement, waits for who is in its way, and starts it again. False if nobody is any more and the
@@ -474,7 +436,7 @@ impl Session {
         }
         let text = &mut self.text;
         let mut told = 0u64;
-        let mut done = Ok(0);
+        let mut done: Result<u64> = Ok(0);
         let mut run = Run::new(
             (&self.shared.engine, &*self.shared.queries),
             open,
@@ -529,7 +491,7 @@ impl Session {
                 Ok(Flow::More)
             };
             let rows = run.program(program, &mut each).map(|done| done.rows);
-            done = done.and_then(|all: u64| Ok(all + rows?));
+            done = done.and_then(|all| Ok(all + rows?));
             if done.is_err() {
                 break;
             }
@@ -550,6 +512,8 @@ impl Session {
             Ok(done) => done,
             Err(error) => {
                 match output {
+                    // They stand before the error.
+                    Output::Keep(_) if !writes && error.is_of_data() => {}
                     Output::Keep(rows) | Output::Store(rows, _) => rows.clear(),
                     Output::Values(rows) => rows.clear(),
                     Output::Tell(..) | Output::Drop => {}

@@ -3,6 +3,7 @@
 use super::setting_value::invalid;
 use crate::error::{Result, SqlError};
 use vellum_row::datetime::TimeZone;
+use vellum_row::{IntervalFields, Typmod};
 
 /// Offsets from Greenwich are less than a week.
 const HOURS_MAX: f64 = 24.0 * 7.0;
@@ -37,9 +38,20 @@ pub(super) fn zone_of(value: &str) -> Result<TimeZone> {
 fn seconds_of(value: &str) -> Result<i32> {
     let mut quotes = value.splitn(3, '\'');
     let text = quotes.nth(1).unwrap_or_default();
+    let fields = quotes.next().unwrap_or_default().trim();
+    let fields = match &*fields.to_uppercase() {
+        "" => None,
+        "HOUR" => Some(IntervalFields::HOUR),
+        "MINUTE" => Some(IntervalFields::MINUTE),
+        "HOUR TO MINUTE" => Some(IntervalFields::HOUR_TO_MINUTE),
+        _ => {
+            let text = "time zone interval must be HOUR or HOUR TO MINUTE";
+            return Err(SqlError::syntax(text));
+        }
+    };
     let read = vellum_row::input(
         vellum_row::Type::Interval,
-        vellum_row::Typmod::NONE,
+        Typmod::of_interval(fields, None)?,
         text,
         &vellum_row::Settings::default(),
     )?;

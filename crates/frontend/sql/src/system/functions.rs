@@ -82,6 +82,16 @@ pub(crate) fn ask(env: &Env<'_>, function: F, arguments: &[Value]) -> Result<Val
                 .transpose()?;
             shown(describe::view_definition(env, named.unwrap_or(first)))
         }
+        F::RelationIsUpdatable => {
+            Value::Int4(env.changes_of(first).map_or(0, |own| own.events(None)))
+        }
+        F::ColumnIsUpdatable => {
+            let column = value(1)
+                .as_i64()
+                .and_then(|own| usize::try_from(own - 1).ok());
+            let changes = column.and_then(|_| env.changes_of(first));
+            Value::Bool(changes.zip(column).is_some_and(|(own, at)| own.reaches(at)))
+        }
         F::RuleDefinition => Value::Null,
         F::FunctionResult => shown(types::function_of(first).map(|(.., result)| result)),
         F::FunctionArguments => shown(types::function_of(first).map(|(_, arguments, _)| arguments)),

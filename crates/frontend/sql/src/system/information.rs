@@ -2,9 +2,10 @@
 
 use super::constraints::{self, What};
 use super::{Scan, Spec, describe, domains, nothing, text};
-use crate::catalog::{Action, Default, Identity, Kind, Relation, Timing};
+use crate::catalog::{Action, CheckOption, Default, Identity, Kind, Relation, Timing};
 use crate::database::DATABASE;
 use crate::error::Result;
+use crate::plan::Changes;
 use crate::roles::Rights;
 use vellum_row::{ColumnId, Type, Typmod, Value};
 
@@ -284,7 +285,8 @@ fn tables(scan: &Scan<'_>, rows: &mut Vec<Vec<Value>>) -> Result<()> {
             }
             Kind::Table(_) => ("BASE TABLE", true),
             Kind::System(definition) if !definition.is_view => ("BASE TABLE", false),
-            Kind::View(_) | Kind::System(_) => ("VIEW", false),
+            Kind::View(_) => ("VIEW", taken(scan, relation) & Changes::INSERT != 0),
+            Kind::System(_) => ("VIEW", false),
             Kind::Sequence(_) | Kind::Enum(_) | Kind::Domain(_) => continue,
         };
         let mut row = vec![
@@ -304,6 +306,12 @@ fn tables(scan: &Scan<'_>, rows: &mut Vec<Vec<Value>>) -> Result<()> {
     Ok(())
 }
 
+/// Which changes a view takes.
+fn taken(scan: &Scan<'_>, relation: &Relation) -> i32 {
+    let changes = scan.env.changes_of(relation.oid);
+    changes.map_or(0, |changes| changes.events(None))
+}
+
 fn views(scan: &Scan<'_>, rows: &mut Vec<Vec<Value>>) -> Result<()> {
     for relation in accessible(scan) {
         let is_view = match &relation.kind {
@@ -320,8 +328,22 @@ fn views(scan: &Scan<'_>, rows: &mut Vec<Vec<Value>>) -> Result<()> {
             scan.schema_of(relation),
             text(relation.name.clone()),
             definition.map_or(Value::Null, text),
-            text("NONE"),
         ];
+        let changes = Changes::UPDATE | Changes::DELETE;
+        let (mut option, mut events) = (None, 0);
+        if let Kind::View(view) = &relation.kind {
+            option = view.check_option();
+            events = taken(scan, relation);
+        }
+        row.extend([
+            text(match option {
+                None => "NONE",
+                Some(CheckOption::Local) => "LOCAL",
+                Some(CheckOption::Cascaded) => "CASCADED",
+            }),
+            yes_or_no(events & changes == changes),
+            yes_or_no(events & Changes::INSERT != 0),
+        ]);
         row.resize(10, yes_or_no(false));
         rows.push(row);
     }
@@ -398,9 +420,12 @@ fn columns(scan: &Scan<'_>, rows: &mut Vec<Vec<Value>>) -> Result<()> {
             continue;
         }
         let domains = scan.domains_of(relation);
+        let changes = match relation.kind {
+            Kind::View(_) => scan.env.changes_of(relation.oid),
+            _ => None,
+        };
         for (number, name, ty, typmod, nullable) in scan.columns(relation) {
-            let table = relation.table();
-            let default = table.and_then(|table| table.default_of(ColumnId(number as u16)));
+            let default = relation.default_of(number as u16);
             let domain = domains.iter().find(|(own, _)| *own == number);
             let domain = domain.map(|(_, domain)| *domain);
             // One that has to be something by its domain is told to be so, too.
@@ -412,12 +437,16 @@ fn columns(scan: &Scan<'_>, rows: &mut Vec<Vec<Value>>) -> Result<()> {
                 relation,
                 (number, &name, nullable),
                 (ty, typmod),
-                default,
+                default.as_deref(),
             );
             for (place, value) in row[22..25].iter_mut().zip(domains::named(scan, domain)) {
                 *place = value;
             }
             domains::below_in(scan, domain, &mut row);
+            row.push(yes_or_no(match &changes {
+                Some(changes) => changes.reaches(number as usize - 1),
+                None => relation.table().is_some(),
+            }));
             rows.push(row);
         }
     }
@@ -503,7 +532,6 @@ fn column(
     row.extend([kind, start, increment, maximum, minimum, cycle]);
     row.push(text(if is_generated { "ALWAYS" } else { "NEVER" }));
     row.push(generated);
-    row.push(yes_or_no(relation.table().is_some()));
     row
 }
 

@@ -129,7 +129,11 @@ fn class_row(
     });
     let options = match index {
         Some(index) => &index.options[..],
-        None => own.map_or(&[][..], |table| &table.options),
+        None => match &relation.kind {
+            Kind::Table(table) => &table.options,
+            Kind::View(view) => &view.options,
+            _ => &[][..],
+        },
     };
     let options: Vec<Value> = options.iter().map(|option| text(option.clone())).collect();
     let storage = if matches!(kind, "v") { 0 } else { oid };
@@ -265,10 +269,7 @@ fn pg_attribute(scan: &Scan<'_>, rows: &mut Vec<Vec<Value>>) -> Result<()> {
         for (number, name, ty, typmod, nullable) in scan.columns(relation) {
             let domain = domains.iter().find(|(own, _)| *own == number);
             let domain = domain.map(|(_, domain)| *domain);
-            let default = table.and_then(|table| {
-                let id = vellum_row::ColumnId(number as u16);
-                table.default_of(id)
-            });
+            let default = relation.default_of(number as u16);
             let attribute = Attribute {
                 relation: relation.oid,
                 number,
@@ -276,7 +277,7 @@ fn pg_attribute(scan: &Scan<'_>, rows: &mut Vec<Vec<Value>>) -> Result<()> {
                 ty,
                 typmod: domain.map_or(typmod.0, |_| -1),
                 nullable,
-                default,
+                default: default.as_deref(),
                 domain,
             };
             attribute_row(&attribute, rows);
@@ -306,17 +307,25 @@ fn pg_attribute(scan: &Scan<'_>, rows: &mut Vec<Vec<Value>>) -> Result<()> {
 
 fn pg_attrdef(scan: &Scan<'_>, rows: &mut Vec<Vec<Value>>) -> Result<()> {
     for relation in scan.user_relations() {
+        let mut row = |number: u16, sql: &str| {
+            rows.push(vec![
+                Value::Oid(derived_oid(relation.oid, number)),
+                Value::Oid(relation.oid),
+                Value::Int2(number as i16),
+                text(super::describe::node(number, sql)),
+            ]);
+        };
+        if let Kind::View(view) = &relation.kind {
+            for (number, sql) in &view.defaults {
+                row(*number, sql);
+            }
+        }
         let Some(table) = relation.table() else {
             continue;
         };
         for (column, default) in &table.defaults {
             if let Default::Expression(sql) | Default::Generated(sql) = default {
-                rows.push(vec![
-                    Value::Oid(derived_oid(relation.oid, column.0)),
-                    Value::Oid(relation.oid),
-                    Value::Int2(column.0 as i16),
-                    text(super::describe::node(column.0, sql)),
-                ]);
+                row(column.0, sql);
             }
         }
     }

@@ -209,7 +209,7 @@ fn copied_lines_are_rows_however_they_are_cut() {
     for piece in [1, 3, 1000] {
         let mut client = Client::new();
         client.ok("create table t (id int primary key, s text, f numeric(6,2))");
-        let data = "1\ta\\tb\\n\\\\\t1.5\n2\t\\N\t\\N\n3\t\t0\r\n\\.\n";
+        let data = "1\ta\\tb\\n\\\\\t1.5\n2\t\\N\t\\N\n3\t\t0\n\\.\n";
         assert_eq!(
             client.copy("copy t from stdin", data, piece).tags,
             ["COPY 3"]

@@ -12,6 +12,8 @@ use vellum_sql::{
 #[derive(Default)]
 pub struct Heard {
     pub fields: Vec<String>,
+    /// Oids of their types.
+    pub types: Vec<u32>,
     pub rows: Vec<Vec<Option<Vec<u8>>>>,
     pub tags: Vec<String>,
     pub notices: Vec<String>,
@@ -24,6 +26,7 @@ pub struct Heard {
 impl Sink for Heard {
     fn row_description(&mut self, fields: &[Field], _: &[Format]) -> Told {
         self.fields = fields.iter().map(|field| field.name.clone()).collect();
+        self.types = fields.iter().map(|field| field.type_oid).collect();
         Ok(())
     }
 

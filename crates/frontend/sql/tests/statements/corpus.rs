@@ -134,6 +134,7 @@ corpus!(
     tool_forms,
     type_names,
     unions,
+    view_changes,
     views,
     window_ranges,
     with_once,

@@ -136,6 +136,31 @@ fn a_portal_may_find_more_rows_than_memory_holds() {
 }
 
 #[test]
+fn a_portal_tells_its_rows_before_what_it_fails_with() {
+    let mut client = Client::new();
+    let session = &mut client.session;
+    let text = "select 10 / (3 - g) from generate_series(1, 5) g";
+    session.parse("", text, &[]).unwrap();
+    session.bind("p", "", Parameters::default(), &[]).unwrap();
+    let mut heard = Heard::default();
+    for _ in 0..2 {
+        let progress = session.execute("p", 1, &mut heard).unwrap();
+        assert_eq!(progress, Progress::Suspended);
+    }
+    let error = session.execute("p", 1, &mut heard).unwrap_err();
+    assert_eq!(error.sqlstate().as_str(), "22012");
+    assert_eq!(heard.text(), "5\n10");
+    session.sync(&mut heard).unwrap();
+    // All at once.
+    session.bind("p", "", Parameters::default(), &[]).unwrap();
+    let mut heard = Heard::default();
+    let error = session.execute("p", 100, &mut heard).unwrap_err();
+    assert_eq!(error.sqlstate().as_str(), "22012");
+    assert_eq!(heard.text(), "5\n10");
+    session.sync(&mut heard).unwrap();
+}
+
+#[test]
 fn a_portal_is_fetched_in_pieces() {
     let mut client = Client::new();
     let session = &mut client.session;

@@ -1,6 +1,6 @@
 //! Views: what they keep, and what keeps them.
 
-use super::client::Client;
+use super::client::{Client, database};
 
 #[test]
 fn a_view_reads_what_it_was_made_for_whatever_the_search_path_is() {
@@ -75,4 +75,174 @@ fn what_was_dropped_with_a_table_is_there_again_after_rollback() {
     assert_eq!(client.ok("select a from w"), "3");
     client.ok("rollback");
     assert_eq!(client.ok("select w.a, t.a from w, t"), "3|3");
+}
+
+/// Message, detail and hint.
+#[track_caller]
+fn told(client: &mut Client, sql: &str) -> (String, String, String) {
+    let error = client.failure(sql);
+    let fields = error.fields();
+    let part = |part: &Option<String>| part.clone().unwrap_or_default();
+    (
+        error.message().to_owned(),
+        part(&fields.detail),
+        part(&fields.hint),
+    )
+}
+
+#[test]
+fn what_is_wrong_with_a_change_of_a_view_is_told_as_postgresql_tells_it() {
+    let mut client = Client::new();
+    client.ok("create table t (a int primary key, b text)");
+    client.ok("create view v as select a as x, b as y, a + 1 as z from t where a > 0");
+    client.ok(
+        "create view w with (check_option = local) as select x, y, z as zz from v where x < 10",
+    );
+    client.ok("create view u as select * from w with check option");
+    client.ok("insert into u (x, y) values (1, 'one')");
+    let no_column = "View columns that are not columns of their base relation are not updatable.";
+    let grouped = "Views containing GROUP BY are not automatically updatable.";
+    client.ok("create view g as select b, count(*) from t group by b");
+    let hint = |deed: &str, trigger: &str| {
+        format!(
+            "To enable {deed} the view, provide an INSTEAD OF {trigger} trigger or an unconditional ON {trigger} DO INSTEAD rule."
+        )
+    };
+    for (sql, message, detail, hint) in [
+        (
+            "insert into v (z) values (1)",
+            "cannot insert into column \"z\" of view \"v\"",
+            no_column,
+            String::new(),
+        ),
+        (
+            "update u set zz = 1",
+            "cannot update column \"z\" of view \"v\"",
+            no_column,
+            String::new(),
+        ),
+        (
+            "insert into g values ('x', 1)",
+            "cannot insert into view \"g\"",
+            grouped,
+            hint("inserting into", "INSERT"),
+        ),
+        (
+            "update g set b = 'x'",
+            "cannot update view \"g\"",
+            grouped,
+            hint("updating", "UPDATE"),
+        ),
+        (
+            "delete from g",
+            "cannot delete from view \"g\"",
+            grouped,
+            hint("deleting from", "DELETE"),
+        ),
+        (
+            "merge into v using t on x = a when matched then delete",
+            "cannot execute MERGE on relation \"v\"",
+            "This operation is not supported for views.",
+            String::new(),
+        ),
+        (
+            "copy v from stdin",
+            "cannot copy to view \"v\"",
+            "",
+            "To enable copying to a view, provide an INSTEAD OF INSERT trigger.".to_owned(),
+        ),
+        (
+            "insert into u (x, y) values (-5, 'no')",
+            "new row violates check option for view \"v\"",
+            "Failing row contains (-5, no).",
+            String::new(),
+        ),
+        (
+            "update u set x = 10",
+            "new row violates check option for view \"w\"",
+            "Failing row contains (10, one).",
+            String::new(),
+        ),
+        (
+            "update v set xx = 1",
+            "column \"xx\" of relation \"v\" does not exist",
+            "",
+            String::new(),
+        ),
+        (
+            "update v set y = xx",
+            "column \"xx\" does not exist",
+            "",
+            "Perhaps you meant to reference the column \"v.x\".".to_owned(),
+        ),
+        (
+            "create view c as select distinct a from t with local check option",
+            "WITH CHECK OPTION is supported only on automatically updatable views",
+            "",
+            "Views containing DISTINCT are not automatically updatable.".to_owned(),
+        ),
+        (
+            "create view c with (check_option = none) as select a from t",
+            "invalid value for enum option \"check_option\": none",
+            "Valid values are \"local\" and \"cascaded\".",
+            String::new(),
+        ),
+    ] {
+        let expected = (message.to_owned(), detail.to_owned(), hint);
+        assert_eq!(told(&mut client, sql), expected, "{sql}");
+    }
+    let plan = client.ok("explain update u set y = 'q' where x = 5");
+    assert!(plan.contains("Index Lookup using t_pkey on t"), "{plan}");
+    assert!(plan.contains("Path: fast"), "{plan}");
+}
+
+#[test]
+fn who_owns_a_view_has_to_have_the_rights_on_what_it_reads_and_writes() {
+    let database = database();
+    let mut client = Client::of(&database);
+    client.ok("create user own; create user ann; grant create on schema public to own");
+    client.ok("create table rt (id int primary key, n int); insert into rt values (1, 1)");
+    let mut own = Client::of_user(&database, "own");
+    own.ok("create view rv as select id, n from rt where n > 0");
+    own.ok("create view ri with (security_invoker) as select id, n from rt where n > 0");
+    own.ok("create view rw as select * from ri");
+    own.ok("grant all on rv, ri, rw to ann");
+    let mut ann = Client::of_user(&database, "ann");
+    let denied = |client: &mut Client, sql: &str, what: &str| {
+        let error = client.failure(sql);
+        assert_eq!(error.sqlstate().to_string(), "42501", "{sql}");
+        let expected = format!("permission denied for {what}");
+        assert_eq!(error.message(), expected, "{sql}");
+    };
+    for sql in [
+        "select * from rv",
+        "update rv set n = 2",
+        "insert into rv values (2, 2)",
+        "delete from rv",
+    ] {
+        denied(&mut ann, sql, "table rt");
+        denied(&mut client, sql, "table rt");
+    }
+    client.ok("grant insert, update on rt to own");
+    ann.ok("insert into rv values (2, 2); update rv set n = 2");
+    for sql in [
+        "update rv set n = 2 where id = 1",
+        "insert into ri values (3, 3)",
+        "insert into rw values (3, 3)",
+        "select * from ri",
+    ] {
+        denied(&mut ann, sql, "table rt");
+    }
+    client.ok("grant select on rt to own");
+    let changed = ann.ok("update rv set n = 3 where id = 1 returning *");
+    assert_eq!(changed, "1|3");
+    denied(&mut ann, "select * from rw", "table rt");
+    client.ok("revoke all on rt from own; grant all on rt to ann");
+    denied(&mut ann, "select * from rv", "table rt");
+    assert_eq!(ann.ok("insert into ri values (3, 3) returning *"), "3|3");
+    assert_eq!(ann.ok("select count(*) from rw"), "3");
+    ann.ok("insert into rw values (4, 4)");
+    own.ok("revoke update on rv from ann");
+    denied(&mut ann, "update rv set n = 1", "view rv");
+    denied(&mut client, "select * from rv for update", "table rt");
 }

@@ -1,0 +1,69 @@
+//! Whether a session may do what a program does.
+
+use super::Session;
+use crate::catalog::{Catalog, Kind, Oid};
+use crate::error::{Result, SqlError};
+use crate::plan::Program;
+use crate::roles::Rights;
+use crate::sqlstate;
+
+impl Session {
+    /// # Errors
+    /// `42501` for a right on a relation that the session's role has not, or that who owns a view has not on what that reads or writes.
+    pub(super) fn check_program(&self, program: &Program) -> Result<()> {
+        self.check_rights(&program.accesses)?;
+        let catalog = self.image();
+        for (oid, right, owner) in &program.lent {
+            let role = owner.as_deref().unwrap_or(&self.options.user);
+            check_right(catalog, role, (*oid, *right))?;
+        }
+        Ok(())
+    }
+
+    /// # Errors
+    /// `42501` for a right on a relation that the session's role has not.
+    pub(super) fn check_rights(&self, accesses: &[(Oid, Rights)]) -> Result<()> {
+        let catalog = self.image();
+        let user = &*self.options.user;
+        let version = catalog.version(self.temporary.namespace);
+        let find = || catalog.role(user).is_some_and(|role| role.superuser);
+        if self.plans.is_superuser(version, find) {
+            return Ok(());
+        }
+        for (oid, right) in accesses {
+            let relation = catalog.relation(*oid);
+            let schema = relation.and_then(|relation| catalog.namespace_by_oid(relation.namespace));
+            if let Some(schema) = schema
+                && !catalog.allows_in_schema(user, schema, false)
+            {
+                return Err(denied(&format!("schema {}", schema.name)));
+            }
+            check_right(catalog, user, (*oid, *right))?;
+        }
+        Ok(())
+    }
+}
+
+/// # Errors
+/// `42501` for a right on a relation that a role has not.
+fn check_right(catalog: &Catalog, role: &str, (oid, right): (Oid, Rights)) -> Result<()> {
+    let Some(relation) = catalog.relation(oid) else {
+        return Ok(());
+    };
+    if catalog.allows(role, relation, right) {
+        return Ok(());
+    }
+    let word = match relation.kind {
+        Kind::View(_) => "view",
+        Kind::Sequence(_) => "sequence",
+        Kind::Enum(_) | Kind::Domain(_) => "type",
+        Kind::Table(_) | Kind::System(_) => "table",
+    };
+    Err(denied(&format!("{word} {}", relation.name)))
+}
+
+#[cold]
+fn denied(what: &str) -> SqlError {
+    let message = format!("permission denied for {what}");
+    SqlError::new(sqlstate::INSUFFICIENT_PRIVILEGE, message)
+}

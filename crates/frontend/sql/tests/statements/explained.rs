@@ -1,0 +1,137 @@
+//! EXPLAIN in forms that programs read, and its options.
+
+use super::client::Client;
+
+fn client() -> Client {
+    let mut client = Client::new();
+    client.ok("create table t (a int primary key, b text)");
+    client.ok("insert into t select g, 'x' || g from generate_series(1, 100) g");
+    client
+}
+
+#[test]
+fn a_plan_is_told_as_json_yaml_and_xml() {
+    let mut client = client();
+    let point = "select * from t where a = 1";
+    let json = r#"[
+  {
+    "Plan": {
+      "Node Type": "Index Scan",
+      "Parallel Aware": false,
+      "Async Capable": false,
+      "Scan Direction": "Forward",
+      "Index Name": "t_pkey",
+      "Relation Name": "t",
+      "Alias": "t"
+    },
+    "Path": "fast"
+  }
+]"#;
+    let heard = client.hear(&format!("explain (format json, costs off) {point}"));
+    assert_eq!(heard.text(), json);
+    assert_eq!(heard.types[0], 114);
+    let yaml = [
+        "- Plan: ",
+        "    Node Type: \"Index Scan\"",
+        "    Parallel Aware: false",
+        "    Async Capable: false",
+        "    Scan Direction: \"Forward\"",
+        "    Index Name: \"t_pkey\"",
+        "    Relation Name: \"t\"",
+        "    Schema: \"public\"",
+        "    Alias: \"t\"",
+        "    Plan Rows: 1",
+        "  Path: \"fast\"",
+    ];
+    let told = client.ok(&format!("explain (format yaml, verbose) {point}"));
+    assert_eq!(told, yaml.join("\n"));
+    let heard = client.hear(&format!("explain (format 'XML') {point}"));
+    assert!(heard.text().contains("<Node-Type>Index Scan</Node-Type>"));
+    assert_eq!(heard.types[0], 142);
+    let heard = client.hear(&format!("explain (format text) {point}"));
+    assert!(heard.text().starts_with("Index Lookup using t_pkey on t"));
+    assert_eq!(heard.types[0], 25);
+}
+
+#[test]
+fn a_plan_that_was_run_says_what_came_of_it() {
+    let mut client = client();
+    let told = client.ok("explain (analyze, format json) select * from t where a < 10");
+    for part in [
+        "\"Actual Rows\": 9,",
+        "\"Actual Total Time\": ",
+        "\"Planning Time\": ",
+        "\"Triggers\": [\n    ],",
+        "\"Execution Time\": ",
+        "\"Leaves Touched\": ",
+    ] {
+        assert!(told.contains(part), "{part} in {told}");
+    }
+    let quiet = client.ok(
+        "explain (analyze 1, format json, summary off, timing 'off') select * from t where a < 10",
+    );
+    assert!(!quiet.contains("Time"), "{quiet}");
+    let change = "update t set b = 'y' where a = 3";
+    let told = client.ok(&format!("explain (format json) {change}"));
+    assert!(told.contains("\"Node Type\": \"ModifyTable\",\n      \"Operation\": \"Update\""));
+    assert_eq!(client.ok("select b from t where a = 3"), "x3");
+    let told = client.ok(&format!("explain (format json, analyze true) {change}"));
+    assert!(told.contains("\"Actual Rows\": 1,"), "{told}");
+    assert_eq!(client.ok("select b from t where a = 3"), "y");
+    // What no program runs.
+    let joined = "select x.b, count(*) from t x join t y on x.b = y.b group by x.b";
+    let told = client.ok(&format!("explain (format json, analyze) {joined}"));
+    assert!(told.contains("\"Path\": \"general\""), "{told}");
+    assert!(told.contains("\"Path Reason\": "), "{told}");
+    assert!(told.contains("\"Plans\": ["), "{told}");
+    assert!(told.contains("Exec\""), "{told}");
+    assert!(told.contains("\"Actual Rows\": 100"), "{told}");
+    let plan = client.ok(&format!("explain (format json) {joined}"));
+    assert!(!plan.contains("Actual"), "{plan}");
+}
+
+#[test]
+fn options_are_those_of_postgresql() {
+    let mut client = client();
+    for options in [
+        "analyze, verbose, costs, settings, buffers, wal, timing, summary, format json",
+        "analyze on, verbose off, costs false, settings true, buffers 0, wal 1",
+        "timing off, wal off, summary on, format yaml",
+    ] {
+        client.ok(&format!("explain ({options}) select 1"));
+    }
+    for (options, state, message, place) in [
+        (
+            "foo",
+            "42601",
+            "unrecognized EXPLAIN option \"foo\"",
+            Some(10),
+        ),
+        (
+            "costs, format foo",
+            "22023",
+            "unrecognized value for EXPLAIN option \"format\": \"foo\"",
+            Some(17),
+        ),
+        ("format", "42601", "format requires a parameter", None),
+        (
+            "analyze maybe",
+            "42601",
+            "analyze requires a Boolean value",
+            None,
+        ),
+        ("costs 2", "42601", "costs requires a Boolean value", None),
+        ("wal", "22023", "EXPLAIN option WAL requires ANALYZE", None),
+        (
+            "timing",
+            "22023",
+            "EXPLAIN option TIMING requires ANALYZE",
+            None,
+        ),
+    ] {
+        let error = client.failure(&format!("explain ({options}) select 1"));
+        let found = (error.sqlstate().to_string(), error.message().to_owned());
+        assert_eq!(found, (state.to_owned(), message.to_owned()), "{options}");
+        assert_eq!(error.fields().position, place, "{options}");
+    }
+}
