@@ -53,6 +53,17 @@ impl Ddl<'_> {
                 self.check_names_domain(name)?;
                 (self.type_to_tell(name)?, 0)
             }
+            CommentObject::Extension => {
+                let (_, name) = crate::bind::object_name(name)?;
+                if name != crate::system::PLPGSQL {
+                    let message = format!("extension \"{name}\" does not exist");
+                    return Err(SqlError::new(sqlstate::UNDEFINED_OBJECT, message));
+                }
+                if !self.own_role()?.superuser {
+                    return Err(denied("extension", &name));
+                }
+                (crate::system::PLPGSQL_OID, 0)
+            }
             CommentObject::Procedure => self.constraint_to_tell(name)?,
             other => return Err(SqlError::unsupported(format!("COMMENT ON {other}"))),
         };

@@ -17,6 +17,7 @@ mod dependency;
 mod dependents;
 mod domains;
 mod enums;
+mod extension;
 mod fill;
 mod foreign;
 mod gates;
@@ -135,6 +136,8 @@ impl Ddl<'_> {
             } => self.create_type(name, representation.as_ref()),
             Statement::AlterType(alter) => self.alter_type(alter),
             Statement::CreateDomain(create) => self.create_domain(create),
+            Statement::CreateExtension(create) => self.create_extension(create),
+            Statement::DropExtension(drop) => self.drop_extension(drop),
             Statement::Comment {
                 object_type,
                 object_name,

@@ -1,7 +1,7 @@
 //! What is said of objects: `pg_description`, `pg_shdescription`, `obj_description` and its like.
 
 use super::roles::DATABASE_OID;
-use super::{Scan, constraints, text};
+use super::{PLPGSQL_OID, Scan, constraints, extensions, text};
 use crate::catalog::{Catalog, Oid};
 use crate::error::Result;
 use vellum_row::Value;
@@ -12,11 +12,15 @@ const NAMESPACE: Oid = 2615;
 const TYPE: Oid = 1247;
 const ROLE: Oid = 1260;
 const DATABASE: Oid = 1262;
+const EXTENSION: Oid = 3079;
 
 /// The relation that has the row of an object.
 fn class_of(catalog: &Catalog, object: Oid) -> Oid {
     if object == DATABASE_OID {
         return DATABASE;
+    }
+    if object == PLPGSQL_OID {
+        return EXTENSION;
     }
     if catalog.relation(object).is_some_and(|own| own.is_type()) {
         return TYPE;
@@ -43,14 +47,18 @@ fn is_of_all(class: Oid) -> bool {
 }
 
 pub(super) fn described(scan: &Scan<'_>, rows: &mut Vec<Vec<Value>>) -> Result<()> {
-    for (object, column, said) in scan.catalog.comments() {
+    let extension = (PLPGSQL_OID, 0, extensions::said(scan.catalog));
+    let all = scan.catalog.comments();
+    let all = all.map(|(object, column, said)| (object, column, &**said));
+    let others = all.filter(|(object, ..)| *object != PLPGSQL_OID);
+    for (object, column, said) in others.chain([extension]) {
         let class = class_of(scan.catalog, object);
         if !is_of_all(class) {
             rows.push(vec![
                 Value::Oid(object),
                 Value::Oid(class),
                 Value::Int4(column.into()),
-                text(&**said),
+                text(said),
             ]);
         }
     }
@@ -77,8 +85,12 @@ pub(super) fn of_object(catalog: &Catalog, object: Oid, of: Option<&str>) -> Val
         Some("pg_type") => Some(TYPE),
         Some("pg_authid") => Some(ROLE),
         Some("pg_database") => Some(DATABASE),
+        Some("pg_extension") => Some(EXTENSION),
         Some(_) => return Value::Null,
     };
+    if object == PLPGSQL_OID && class.is_none_or(|class| class == EXTENSION) {
+        return text(extensions::said(catalog));
+    }
     match catalog.comment(object, 0) {
         Some(said) if class.is_none_or(|class| class == class_of(catalog, object)) => text(&**said),
         _ => Value::Null,

@@ -30,21 +30,6 @@ pub(super) const RELATIONS: &[Spec] = &[
         fill: nothing,
     },
     Spec {
-        name: "pg_available_extension_versions",
-        oid: 12085,
-        view: true,
-        columns: "name name, version text, installed bool, superuser bool, trusted bool, relocatable bool, schema name, \
-         requires _name, comment text",
-        fill: nothing,
-    },
-    Spec {
-        name: "pg_available_extensions",
-        oid: 12081,
-        view: true,
-        columns: "name name, default_version text, installed_version text, comment text",
-        fill: nothing,
-    },
-    Spec {
         name: "pg_backend_memory_contexts",
         oid: 12138,
         view: true,
@@ -86,14 +71,6 @@ pub(super) const RELATIONS: &[Spec] = &[
         oid: 3466,
         view: false,
         columns: "oid oid, evtname name, evtevent name, evtowner oid, evtfoid oid, evtenabled char, evttags _text",
-        fill: nothing,
-    },
-    Spec {
-        name: "pg_extension",
-        oid: 3079,
-        view: false,
-        columns: "oid oid, extname name, extowner oid, extnamespace oid, extrelocatable bool, extversion text, extconfig \
-         _oid, extcondition _text",
         fill: nothing,
     },
     Spec {

@@ -18,6 +18,7 @@ mod depend;
 mod describe;
 mod domains;
 mod empty;
+mod extensions;
 mod functions;
 mod information;
 mod keywords;
@@ -33,6 +34,7 @@ mod usage;
 mod zones;
 
 pub(crate) use deparse::{Writer, exact_expression_over, part_text};
+pub(crate) use extensions::{PLPGSQL, PLPGSQL_OID};
 pub(crate) use functions::ask;
 pub(crate) use keywords::keywords;
 pub(crate) use names::{parse_reg, reg_text, reg_text_in};
@@ -95,6 +97,7 @@ pub(crate) static RELATIONS: LazyLock<Vec<Definition>> = LazyLock::new(|| {
         statistics::RELATIONS,
         zones::RELATIONS,
         empty::RELATIONS,
+        extensions::RELATIONS,
     ];
     let information = [
         information::RELATIONS,

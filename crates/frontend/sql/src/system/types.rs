@@ -396,12 +396,13 @@ fn pg_opclass(_: &Scan<'_>, rows: &mut Vec<Vec<Value>>) -> Result<()> {
 }
 
 fn pg_language(_: &Scan<'_>, rows: &mut Vec<Vec<Value>>) -> Result<()> {
-    for (oid, name, trusted) in [(INTERNAL, "internal", false), (14, "sql", true)] {
+    let plpgsql = (13_563, super::PLPGSQL, true);
+    for (oid, name, trusted) in [(INTERNAL, "internal", false), (14, "sql", true), plpgsql] {
         rows.push(vec![
             Value::Oid(oid),
             text(name),
             Value::Oid(OWNER),
-            Value::Bool(false),
+            Value::Bool(name == super::PLPGSQL),
             Value::Bool(trusted),
             Value::Oid(0),
             Value::Oid(0),
