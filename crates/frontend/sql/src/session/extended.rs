@@ -494,14 +494,18 @@ impl Session {
         if !self.untold.is_empty() {
             self.tell_changed(sink);
         }
+        self.rests();
         done
     }
 
+    /// A message was answered. What the session does is told when Sync ends the group that it belongs to, as in PostgreSQL.
     fn note<R>(&mut self, done: Result<R>) -> Result<R> {
         if done.is_err() {
             self.failed();
         }
-        self.rests();
+        if self.copy.is_some() {
+            self.activity.copies_in();
+        }
         done
     }
 }

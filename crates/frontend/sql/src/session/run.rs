@@ -385,8 +385,8 @@ impl Session {
         let Some(open) = &self.open else {
             return Err(SqlError::internal("a statement without transaction"));
         };
-        let mut forms = self.settings.forms.clone();
-        forms.now = open.now;
+        self.settings.forms.now = open.now;
+        let forms = &self.settings.forms;
         let look = || waiting.borrow_mut().look_cancelled();
         let others = (&self.shared.waits, &self.shared.activities);
         let take_advisory = |lock| open.advisory.take(lock, others, &mut waiting.borrow_mut());
@@ -395,7 +395,7 @@ impl Session {
         let env = Env {
             shared: &self.shared,
             settings: &self.settings,
-            forms: &forms,
+            forms,
             options: &self.options,
             catalog: &open.catalog.1,
             search_path: &search_path,
@@ -471,9 +471,9 @@ impl Session {
                     match special.get(number) {
                         Some(Some(special)) => {
                             let value = value.as_ref();
-                            special.encode(value, format, (&forms, &name_of), text, body)?;
+                            special.encode(value, format, (forms, &name_of), text, body)?;
                         }
-                        _ => encode(value.as_ref(), format, &forms, text, body),
+                        _ => encode(value.as_ref(), format, forms, text, body),
                     }
                 }
                 told += 1;
