@@ -4,13 +4,19 @@
 //! tells: it is a cast to it, or a column of it ([`Binder::domain_of`]).
 
 use super::{Binder, Bound, ScopeColumn, ScopeTable};
-use crate::catalog::{DOMAINS_MAX, Domain, Oid, Relation};
+use crate::catalog::{Domain, Oid, Relation};
 use crate::error::{Result, SqlError};
-use crate::expr::{Builtin, DomainRules, Expr};
-use crate::parse::too_deep;
+use crate::expr::{Builtin, DomainRules, Expr, NESTED_MAX};
+use crate::parse::{too_deep, with_stack};
 use sqlparser::ast;
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+use std::rc::Rc;
 use std::sync::Arc;
 use vellum_row::{CastContext, Type, Typmod};
+
+/// What domains ask that were met in a statement, or in a condition of one that was: conditions that cast to one share what it asks.
+pub(crate) type KnownDomains = Rc<RefCell<BTreeMap<Oid, Arc<DomainRules>>>>;
 
 impl Binder<'_> {
     /// The domain that a name of a type stands for, if it does.
@@ -84,13 +90,27 @@ impl Binder<'_> {
     /// What a domain asks of its values.
     ///
     /// # Errors
-    /// `54001` for one whose conditions cast to it; those of conditions whose names are not there any more.
+    /// `54001` for one whose conditions cast to it, or to domains too deep in each other; those of conditions whose names are not there any more.
     pub fn domain_rules(&self, domain: Oid) -> Result<Arc<DomainRules>> {
-        if self.domain_depth > DOMAINS_MAX {
+        let known = self.domains_known.get_or_init(Rc::default);
+        if let Some(rules) = known.borrow().get(&domain) {
+            return Ok(rules.clone());
+        }
+        if self.domain_depth > NESTED_MAX {
             return Err(too_deep());
         }
-        let all = self.catalog.domains_of(domain);
-        let (own, _) = all.first().ok_or_else(|| no_domain(domain))?;
+        // Its conditions may be as high as the statement is.
+        let rules = Arc::new(with_stack(|| self.bound_rules(domain))?);
+        known.borrow_mut().insert(domain, rules.clone());
+        Ok(rules)
+    }
+
+    fn bound_rules(&self, oid: Oid) -> Result<DomainRules> {
+        let all = self.catalog.domains_of(oid);
+        let (own, _) = all.first().ok_or_else(|| no_domain(oid))?;
+        if let Some((_, last)) = all.last().filter(|(_, last)| last.base != 0) {
+            return Err(no_domain(last.base));
+        }
         let mut checks = Vec::new();
         for (_, domain) in all.iter().rev() {
             let mut sorted: Vec<_> = domain.checks.iter().collect();
@@ -101,16 +121,10 @@ impl Binder<'_> {
                 checks.push((check.name.clone(), binder.condition(&node, "CHECK")?));
             }
         }
-        Ok(Arc::new(DomainRules {
-            oid: domain,
-            shown: self.domain_shown(own),
-            name: (
-                self.catalog.namespace_name(own.namespace).into(),
-                own.name.clone(),
-            ),
-            not_null: all.iter().any(|(_, domain)| domain.not_null),
-            checks,
-        }))
+        let not_null = all.iter().any(|(_, domain)| domain.not_null);
+        let schema = self.catalog.namespace_name(own.namespace);
+        let name = (schema.into(), own.name.clone());
+        DomainRules::new((oid, not_null), self.domain_shown(own), name, checks)
     }
 
     /// What a domain is called in messages.
@@ -133,6 +147,9 @@ impl Binder<'_> {
 
     fn over(&self, (ty, typmod): (Type, Typmod), domain: Option<Oid>) -> Result<Binder<'_>> {
         let mut binder = Binder::new(self.catalog, self.search_path, self.settings, self.text);
+        let known = self.domains_known.get_or_init(Rc::default);
+        binder.domains_known = known.clone().into();
+        binder.takes_params = false;
         binder.scope.add(ScopeTable {
             // No text can name it.
             name: String::new(),

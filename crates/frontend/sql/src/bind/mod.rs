@@ -26,6 +26,7 @@ mod window;
 pub(crate) use aggregate::{Aggregate, AggregateKind};
 pub(crate) use array::{check_collatable, check_collation};
 pub(crate) use assigned::Target;
+use domains::KnownDomains;
 pub(crate) use expression::number;
 pub(crate) use row::{query_of, row_of};
 pub(crate) use scope::{
@@ -45,6 +46,7 @@ use crate::roles::Rights;
 use crate::sqlstate;
 use sqlparser::ast;
 use sqlparser::tokenizer::Location;
+use std::cell::OnceCell;
 use std::sync::Arc;
 use vellum_row::{EnumId, Settings, Type, Typmod};
 
@@ -171,6 +173,8 @@ pub(crate) struct Binder<'c> {
     pub text: &'c str,
     /// Types of the parameters; `None`: not known (yet).
     pub params: Vec<Option<Type>>,
+    /// Whether it may have parameters: what is kept in the catalog has none.
+    pub takes_params: bool,
     /// Numbers of those that the client gives the type `void`: what JDBC sends where a function's result goes. They are no arguments.
     pub void_params: Vec<u16>,
     /// Casts of parameters.
@@ -225,6 +229,8 @@ pub(crate) struct Binder<'c> {
     pub watched: Option<((Oid, i16), bool)>,
     /// How many domains' conditions are being bound inside each other.
     pub domain_depth: usize,
+    /// What domains ask that were met before.
+    pub domains_known: OnceCell<KnownDomains>,
     /// Where they are asked for, the enums that literals of the statement were read as. What a view reads is the view's own.
     pub literal_types: Option<Vec<EnumId>>,
 }
@@ -252,6 +258,7 @@ impl<'c> Binder<'c> {
             settings,
             text,
             params: Vec::new(),
+            takes_params: true,
             void_params: Vec::new(),
             param_casts: Vec::new(),
             scope: Scope::default(),
@@ -280,6 +287,7 @@ impl<'c> Binder<'c> {
             records: Vec::new(),
             watched: None,
             domain_depth: 0,
+            domains_known: OnceCell::new(),
             literal_types: None,
         }
     }
@@ -403,7 +411,7 @@ impl<'c> Binder<'c> {
         let number: usize = text
             .strip_prefix('$')
             .and_then(|digits| digits.parse().ok())
-            .filter(|number| (1..=PARAMS_MAX).contains(number))
+            .filter(|number| self.takes_params && (1..=PARAMS_MAX).contains(number))
             .ok_or_else(|| {
                 let message = format!("there is no parameter {text}");
                 SqlError::new(sqlstate::UNDEFINED_PARAMETER, message)

@@ -111,15 +111,27 @@ impl Ddl<'_> {
         let schema = self.open.catalog.1.namespace_name(namespace);
         let called = format!("{}.{}", quoted(schema), quoted(name));
         let mut texts: Vec<(Reader, String)> = Vec::new();
+        let renamed = |sql: &str| {
+            with_names(sql, |name| {
+                let own = self.sequence_named(name) == Some(relation.oid);
+                Ok(own.then(|| called.clone()))
+            })
+        };
         for (table, column) in self.readers(relation.oid) {
             if let Some(Default::Expression(sql)) =
                 table.table().and_then(|table| table.default_of(column))
             {
-                let sql = with_names(sql, |name| {
-                    let own = self.sequence_named(name) == Some(relation.oid);
-                    Ok(own.then(|| called.clone()))
-                })?;
+                let sql = renamed(sql)?;
                 texts.push(((table, column), sql));
+            }
+        }
+        let mut domains = Vec::new();
+        for domain in self.domains_reading(relation.oid) {
+            if let Kind::Domain(own) = &domain.kind
+                && let Some(sql) = &own.default
+            {
+                let sql = renamed(sql)?;
+                domains.push((domain, sql));
             }
         }
         let next = Arc::new(Relation {
@@ -133,6 +145,9 @@ impl Ddl<'_> {
             .change(self.shared, Change::PutRelation(next.clone()))?;
         for ((table, column), sql) in texts {
             self.change_default(&table, column, Some(sql))?;
+        }
+        for (domain, sql) in domains {
+            self.change_domain(&domain, |own| own.default = Some(sql.into()))?;
         }
         self.keep_views_of(relation, views, &next)?;
         // Its own defaults may have called it so.

@@ -201,11 +201,16 @@ impl Ddl<'_> {
                 alone.chain(types).cloned().map(Object::Relation).collect()
             }
             Object::Relation(relation) if relation.is_type() => {
+                self.check_users_known(relation.oid)?;
                 let mut all = self.users_of_type(relation);
                 all.push(Object::Arrays(relation.clone()));
                 all
             }
-            Object::Arrays(of) => self.columns_of_type(|ty| ty.oid() == of.oid + 1),
+            Object::Arrays(of) => {
+                let mut all = self.columns_of_type(|ty| ty.oid() == of.oid + 1);
+                all.extend(self.domains_over_type(of.oid + 1));
+                all
+            }
             Object::Relation(relation) => {
                 let views = self.views_of(relation).into_iter().map(Object::Relation);
                 let mut all: Vec<Object> = views.collect();
@@ -259,13 +264,24 @@ impl Ddl<'_> {
         })
     }
 
-    /// The columns of such a type.
+    /// The domains that were made over a type that is none.
+    fn domains_over_type(&self, oid: Oid) -> impl Iterator<Item = Object> {
+        let types = self.open.catalog.1.user_types().into_iter();
+        let over = types.filter(move |relation| match &relation.kind {
+            Kind::Domain(own) => own.base == 0 && own.ty.oid() == oid,
+            _ => false,
+        });
+        over.cloned().map(Object::Relation)
+    }
+
+    /// The columns of such a type; one of a domain over it goes with the domain.
     fn columns_of_type(&self, is_it: impl Fn(Type) -> bool) -> Vec<Object> {
         let mut all = Vec::new();
         for relation in self.open.catalog.1.relations() {
             let table = relation.table();
             let columns = table.into_iter().flat_map(|table| table.schema.columns());
-            let columns = columns.filter(|column| is_it(column.ty));
+            let is_its_own = |id| table.is_none_or(|table| table.domain_of(id).is_none());
+            let columns = columns.filter(|column| is_it(column.ty) && is_its_own(column.id));
             all.extend(columns.map(|column| Object::Column(relation.clone(), column.id)));
         }
         all
@@ -286,13 +302,6 @@ impl Ddl<'_> {
     fn users_of_type(&self, of: &Relation) -> Vec<Object> {
         let names = |sql: &str| super::types_in(sql).contains(&of.oid);
         let mut all = self.columns_of_type(|ty| ty.oid() == of.oid);
-        // A column of a domain over it goes with the domain.
-        all.retain(|object| match object {
-            Object::Column(table, column) => table
-                .table()
-                .is_none_or(|table| table.domain_of(*column).is_none()),
-            _ => true,
-        });
         all.extend(self.columns_of_domain(of.oid));
         for domain in self.open.catalog.1.user_types() {
             let Kind::Domain(own) = &domain.kind else {

@@ -2,7 +2,7 @@
 //!
 //! Interleaving: what a domain asks is checked by whoever writes rows of a table with a column of it, by the table's definition as that was when the statement was compiled. So a
 //! constraint that is added takes the gates of these tables alone, looks at their rows, and gives the tables a new generation: who waited for one of them compiles
-//! anew (C1). A column of a domain is made with the domain's gate ([`Ddl::hold_types`]), which ALTER DOMAIN has alone.
+//! anew (C1). A column of a domain is made with the gates of the domain and of those below ([`Ddl::hold_types`]), which ALTER DOMAIN has alone (U6).
 
 use super::Ddl;
 use super::made_names::MadeName;
@@ -10,8 +10,9 @@ use super::role::denied;
 use crate::bind::{NamedType, check_collatable, check_collation, folded, no_type};
 use crate::catalog::{Change, Check, DOMAINS_MAX, Domain, Kind, Oid, Relation};
 use crate::error::{Fields, Result, SqlError};
-use crate::expr::{Expr, Frame, Plain, RowRef};
+use crate::expr::{Expr, Frame, RowRef};
 use crate::parse::{Clause, DomainClause, Refused, too_deep};
+use crate::plan::OutputColumn;
 use crate::sqlstate;
 use crate::wire::CommandTag;
 use sqlparser::ast::{self, AlterColumnOperation, AlterTableOperation as Operation};
@@ -91,6 +92,7 @@ impl Ddl<'_> {
         self.hold_types(&own)?;
         self.open
             .change(self.shared, Change::PutRelation(Arc::new(own)))?;
+        self.check_bounds(oid)?;
         Ok(CommandTag::plain("CREATE DOMAIN"))
     }
 
@@ -141,6 +143,36 @@ impl Ddl<'_> {
             expression: self.kept_text(expr).into(),
         };
         Ok((check, condition))
+    }
+
+    /// A new condition of a domain does not cast to it, or to what asks the same: no value could be looked at.
+    ///
+    /// # Errors
+    /// `0A000`.
+    fn check_no_circle(&self, domain: &Relation, condition: &Expr) -> Result<()> {
+        let catalog = &self.open.catalog.1;
+        let mut casts = Vec::new();
+        condition.walk(&mut |expr| {
+            if let Expr::Domain { rules, .. } = expr {
+                casts.push(rules.oid);
+                casts.extend(rules.domains());
+            }
+        });
+        let mut casts = casts.into_iter();
+        if casts.any(|oid| catalog.is_domain_over(oid, domain.oid)) {
+            return Err(SqlError::unsupported(
+                "a constraint of a domain that casts to it",
+            ));
+        }
+        Ok(())
+    }
+
+    /// All that a domain asks now, with those below, stays within bounds (U8).
+    ///
+    /// # Errors
+    /// `54001`.
+    fn check_bounds(&self, domain: Oid) -> Result<()> {
+        self.binder().domain_rules(domain).map(drop)
     }
 
     /// A domain that is to be changed, alone.
@@ -245,6 +277,7 @@ impl Ddl<'_> {
                 };
                 let name = check.name.as_ref();
                 let (check, condition) = self.new_check(&relation.name, own, name, &check.expr)?;
+                self.check_no_circle(&relation, &condition)?;
                 self.check_values(relation.oid, &Asked::Check(&condition))?;
                 next.checks.push(check);
             }
@@ -298,6 +331,7 @@ impl Ddl<'_> {
             }
             _ => return Err(SqlError::internal("nothing to alter")),
         }
+        let asks_more = next.checks.len() > own.checks.len();
         let next = Relation {
             generation: relation.generation + 1,
             kind: Kind::Domain(Box::new(next)),
@@ -306,14 +340,18 @@ impl Ddl<'_> {
         self.hold_types(&next)?;
         self.open
             .change(self.shared, Change::PutRelation(Arc::new(next)))?;
+        if asks_more {
+            self.check_bounds(relation.oid)?;
+        }
         Ok(tag)
     }
 
     /// The values that are there fulfil what a domain is about to ask; the tables with columns of it, and of domains that were made over it, get a new generation.
     ///
     /// # Errors
-    /// `23502`, `23514`; those of waiting.
+    /// `23502`, `23514`; those of waiting; `40001` for a table that the image lacks.
     fn check_values(&mut self, domain: Oid, asked: &Asked<'_>) -> Result<()> {
+        self.check_users_known(domain)?;
         let catalog = self.open.catalog.1.clone();
         let is_of = |oid: &Oid| catalog.is_domain_over(*oid, domain);
         for table in catalog.relations() {
@@ -329,8 +367,7 @@ impl Ddl<'_> {
             };
             let positions = ids.iter().filter_map(|id| table.schema.position_of(*id));
             let positions: Vec<usize> = positions.collect();
-            let plain = Plain(self.forms);
-            self.each_row(&relation, |_, values| {
+            self.each_row_asking(&relation, |values, env| {
                 for at in &positions {
                     let row = std::slice::from_ref(&values[*at]);
                     let rows = [RowRef::Values(row)];
@@ -340,7 +377,7 @@ impl Ddl<'_> {
                         }
                         Asked::NotNull => None,
                         Asked::Check(check) => {
-                            let found = check.eval(&Frame::over(&rows, &plain))?;
+                            let found = check.eval(&Frame::over(&rows, env))?;
                             let failed = found.as_ref().as_bool() == Some(false);
                             let text = "contains values that violate the new constraint";
                             failed.then_some((sqlstate::CHECK_VIOLATION, text))
@@ -362,6 +399,17 @@ impl Ddl<'_> {
         Ok(())
     }
 
+    /// What the type of a column is called in messages.
+    pub(super) fn column_type_shown(&self, column: &OutputColumn) -> String {
+        match column
+            .domain
+            .and_then(|oid| self.open.catalog.1.relation(oid))
+        {
+            Some(domain) => self.binder().domain_shown(domain),
+            None => self.forms.format_type(column.ty, column.typmod),
+        }
+    }
+
     /// Takes a constraint out of a domain that is still there.
     ///
     /// # Errors
@@ -370,12 +418,26 @@ impl Ddl<'_> {
         if self.open.catalog.1.relation(domain.oid).is_none() {
             return Ok(());
         }
+        self.change_domain(domain, |own| {
+            own.checks.retain(|own| own.oid != check.oid);
+        })
+    }
+
+    /// Gives a domain another definition, in which its values are what they were.
+    ///
+    /// # Errors
+    /// Those of waiting.
+    pub(super) fn change_domain(
+        &mut self,
+        domain: &Arc<Relation>,
+        change: impl FnOnce(&mut Domain),
+    ) -> Result<()> {
         let relation = self.alone(domain)?;
         let Kind::Domain(own) = &relation.kind else {
             return Ok(());
         };
         let mut next = Domain::clone(own);
-        next.checks.retain(|own| own.oid != check.oid);
+        change(&mut next);
         let next = Relation {
             generation: relation.generation + 1,
             kind: Kind::Domain(Box::new(next)),
@@ -394,10 +456,9 @@ impl Ddl<'_> {
         if domains.is_empty() {
             return Ok(());
         }
-        let plain = Plain(self.forms);
-        self.each_row(relation, |_, values| {
+        self.each_row_asking(relation, |values, env| {
             let rows = [RowRef::Values(values)];
-            let frame = Frame::over(&rows, &plain);
+            let frame = Frame::over(&rows, env);
             for (position, domain) in &domains {
                 domain.check(values[*position].as_ref(), &frame)?;
             }
@@ -405,14 +466,14 @@ impl Ddl<'_> {
         })
     }
 
-    /// The domain that a column is of whose type is written so; its gate is held with others.
+    /// The domain that a column is of whose type is written so; its gate, and those of the domains that it was made over, are held with others.
     ///
     /// # Errors
-    /// Those of types, and of waiting for the domain's gate.
+    /// Those of types, and of waiting for the gates of the domain and of those below.
     pub(super) fn column_domain(&mut self, data_type: &ast::DataType) -> Result<Option<Oid>> {
         let domain = self.binder().domain_named(data_type)?;
         if let Some(oid) = domain {
-            self.enter(oid, crate::catalog::Mode::Write)?;
+            self.hold_named(oid)?;
         }
         Ok(domain)
     }

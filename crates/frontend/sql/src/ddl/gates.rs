@@ -106,10 +106,62 @@ impl Ddl<'_> {
     /// Holds the gates of the types that a relation names, in its columns or in its texts, with others that do.
     ///
     /// # Errors
-    /// Those of [`Ddl::enter`].
+    /// Those of [`Ddl::enter`]; `0A000` for a type that goes when the session ends, named by what stays.
     pub(super) fn hold_types(&mut self, relation: &Relation) -> Result<()> {
-        for oid in super::type_texts::types_of(relation) {
+        let types = super::type_texts::types_of(relation);
+        for oid in &types {
+            self.hold_named(*oid)?;
+        }
+        let catalog = &self.open.catalog.1;
+        if types.is_empty() || catalog.is_temporary(relation.namespace) {
+            return Ok(());
+        }
+        let mut named = types.iter().filter_map(|oid| catalog.relation(*oid));
+        match named.find(|own| catalog.is_temporary(own.namespace)) {
+            None => Ok(()),
+            Some(own) => {
+                let shown = self.type_shown(own);
+                let word = super::kind_word(&relation.kind);
+                let what = format!("a {word} that outlives its temporary type {shown}");
+                Err(SqlError::unsupported(what))
+            }
+        }
+    }
+
+    /// The same of one type; of a domain, with those that it was made over: their conditions are its own.
+    ///
+    /// # Errors
+    /// Those of [`Ddl::enter`].
+    pub(super) fn hold_named(&mut self, oid: Oid) -> Result<()> {
+        self.enter(oid, Mode::Write)?;
+        let below = self.open.catalog.1.domains_of(oid);
+        let below: Vec<Oid> = below.iter().map(|(relation, _)| relation.oid).collect();
+        for oid in below {
             self.enter(oid, Mode::Write)?;
+        }
+        Ok(())
+    }
+
+    /// Under repeatable read, the image has all that is of a type that is held alone: what others have made of it since the snapshot would not be found.
+    ///
+    /// # Errors
+    /// `40001`.
+    pub(super) fn check_users_known(&self, of: Oid) -> Result<()> {
+        if !self.open.characteristics.repeatable {
+            return Ok(());
+        }
+        let (own, now) = (&self.open.catalog.1, self.shared.catalog.now());
+        let names = |relation: &Arc<Relation>| {
+            let mut types = super::type_texts::types_of(relation).into_iter();
+            types.any(|oid| oid == of || now.is_domain_over(oid, of))
+        };
+        for other in now.relations().into_iter().chain(now.user_types()) {
+            let known = own.relation(other.oid);
+            let is_same = known.is_some_and(|known| known.generation == other.generation);
+            // What this transaction has changed or dropped it holds alone.
+            if !is_same && names(other) && !self.open.holds(other.oid, Mode::Alone) {
+                return Err(SqlError::changed_meanwhile());
+            }
         }
         Ok(())
     }

@@ -44,8 +44,7 @@ impl Ddl<'_> {
         clauses: &[Clause],
     ) -> Result<String> {
         if !ty.is_integer() {
-            let text = "identity column type must be smallint, integer, or bigint";
-            return Err(SqlError::new(sqlstate::INVALID_PARAMETER_VALUE, text));
+            return Err(not_integer());
         }
         let mut named = None;
         for clause in clauses {
@@ -158,6 +157,9 @@ impl Ddl<'_> {
         let table = relation
             .table()
             .ok_or_else(|| SqlError::internal("no table"))?;
+        if table.domain_of(column.id).is_some() {
+            return Err(not_integer());
+        }
         let place = (relation.oid, &*relation.name, relation.namespace);
         let default = self.new_identity((place, column.id), &column.name, column.ty, clauses)?;
         self.give_sequence(&default, relation)?;
@@ -252,4 +254,11 @@ fn no_identity(relation: &Relation, column: &Column) -> String {
 #[cold]
 fn not_ready(message: String) -> SqlError {
     SqlError::new(sqlstate::OBJECT_NOT_IN_PREREQUISITE_STATE, message)
+}
+
+/// `22023` for a column of another type, which a domain over one of these is.
+#[cold]
+pub(super) fn not_integer() -> SqlError {
+    let text = "identity column type must be smallint, integer, or bigint";
+    SqlError::new(sqlstate::INVALID_PARAMETER_VALUE, text)
 }

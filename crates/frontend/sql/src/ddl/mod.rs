@@ -168,14 +168,12 @@ impl Ddl<'_> {
         }
     }
 
-    /// A binder for the image as it is now.
+    /// A binder for the image as it is now, of what is kept: there are no parameters in it.
     fn binder(&self) -> Binder<'_> {
-        Binder::new(
-            &self.open.catalog.1,
-            &self.search_path,
-            self.forms,
-            self.text,
-        )
+        let catalog = &self.open.catalog.1;
+        let mut binder = Binder::new(catalog, &self.search_path, self.forms, self.text);
+        binder.takes_params = false;
+        binder
     }
 
     fn draw_oid(&self) -> Result<Oid> {

@@ -3,6 +3,7 @@
 //! Differences: a column of a foreign key, on either side, keeps its type (`0A000`; PostgreSQL looks at the key again).
 
 use super::Ddl;
+use super::identity::not_integer;
 use crate::bind::ScopeTable;
 use crate::catalog::{Default, Kind, Relation, Table};
 use crate::error::{Result, SqlError};
@@ -31,6 +32,10 @@ impl Ddl<'_> {
         super::table::check_column_type(&column.name, ty)?;
         self.hold_type(ty)?;
         let domain = self.column_domain(data_type)?;
+        let default = next.default_of(column.id);
+        if domain.is_some() && matches!(default, Some(Default::Identity { .. })) {
+            return Err(not_integer());
+        }
         if using.is_none() && (ty, typmod) == (column.ty, column.typmod) {
             // No value becomes another.
             if domain == next.domain_of(column.id) {
@@ -161,10 +166,7 @@ impl Ddl<'_> {
                     SqlError::new(sqlstate::DATATYPE_MISMATCH, message)
                 })
             }
-            Some(Default::Identity { .. }) if !ty.is_integer() => {
-                let text = "identity column type must be smallint, integer, or bigint";
-                Err(SqlError::new(sqlstate::INVALID_PARAMETER_VALUE, text))
-            }
+            Some(Default::Identity { .. }) if !ty.is_integer() => Err(not_integer()),
             _ => Ok(()),
         }
     }

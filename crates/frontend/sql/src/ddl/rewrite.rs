@@ -5,6 +5,7 @@ use crate::catalog::{Catalog, Index, Kind, Oid, Relation, Storage, Table};
 use crate::error::{Result, SqlError};
 use crate::expr::{Frame, Plain, RowRef};
 use crate::rows::{self, Shape};
+use crate::session::Env;
 use crate::sqlstate;
 use std::ops::Bound;
 use std::sync::Arc;
@@ -33,6 +34,37 @@ pub(super) fn load(
         Some(error) => Err(error),
         None => Ok(loaded.map(drop)?),
     }
+}
+
+/// Calls `each` with key and values of the rows of an engine table behind the one of key `after`, until those take `most` bytes. Returns the key of the last one
+/// if there may be more.
+fn rows_in(
+    transaction: &vellum::Transaction,
+    (storage, schema): (&vellum::Table, &Schema),
+    after: Option<&[u8]>,
+    most: usize,
+    mut each: impl FnMut(&[u8], &[Value]) -> Result<()>,
+) -> Result<Option<Vec<u8>>> {
+    let range = (
+        after.map_or(Bound::Unbounded, Bound::Excluded),
+        Bound::Unbounded,
+    );
+    let mut cursor = transaction.cursor(storage, range)?;
+    let mut values = Vec::with_capacity(schema.len());
+    let mut bytes_seen = 0;
+    while let Some((key, bytes)) = cursor.next()? {
+        values.clear();
+        let view = schema.view(bytes)?;
+        for position in 0..schema.len() {
+            values.push(view.get(position)?.to_value());
+        }
+        each(key, &values)?;
+        bytes_seen += key.len() + bytes.len();
+        if bytes_seen >= most {
+            return Ok(Some(key.to_vec()));
+        }
+    }
+    Ok(None)
 }
 
 impl Ddl<'_> {
@@ -112,27 +144,38 @@ impl Ddl<'_> {
             None => self.newest_rows(&table.storage)?,
             Some(_) => table.storage.table(transaction)?,
         };
-        let range = (
-            after.map_or(Bound::Unbounded, Bound::Excluded),
-            Bound::Unbounded,
-        );
-        let mut cursor = transaction.cursor(storage, range)?;
-        let mut values = Vec::with_capacity(table.schema.len());
-        let mut bytes_seen = 0;
-        while let Some((key, bytes)) = cursor.next()? {
-            self.waiting.look_cancelled()?;
-            values.clear();
-            let view = table.schema.view(bytes)?;
-            for position in 0..table.schema.len() {
-                values.push(view.get(position)?.to_value());
-            }
-            each(key, &values)?;
-            bytes_seen += key.len() + bytes.len();
-            if bytes_seen >= most {
-                return Ok(Some(key.to_vec()));
-            }
-        }
-        Ok(None)
+        let waiting = &mut self.waiting;
+        rows_in(
+            transaction,
+            (storage, &table.schema),
+            after,
+            most,
+            |key, values| {
+                waiting.look_cancelled()?;
+                each(key, values)
+            },
+        )
+    }
+
+    /// Calls `each` with the values of every row, and with what expressions over them may ask.
+    pub(super) fn each_row_asking(
+        &mut self,
+        relation: &Relation,
+        mut each: impl FnMut(&[Value], &Env<'_>) -> Result<()>,
+    ) -> Result<()> {
+        let table = relation
+            .table()
+            .ok_or_else(|| SqlError::internal("no table"))?;
+        let rows = (self.newest_rows(&table.storage)?, &*table.schema);
+        let (open, waiting) = (&*self.open, &mut self.waiting);
+        self.asked
+            .with(self.shared, open, &self.search_path, |env| {
+                rows_in(&open.transaction, rows, None, usize::MAX, |_, values| {
+                    waiting.look_cancelled()?;
+                    each(values, env)
+                })
+            })
+            .map(drop)
     }
 
     /// Inserts what `convert` makes of each row of a relation into the empty tables of another shape of it.
@@ -226,16 +269,15 @@ impl Ddl<'_> {
                 checks.push((check.name.clone(), binder.condition(&node, "CHECK")?));
             }
         }
-        let plain = Plain(self.forms);
         let catalog = self.open.catalog.1.clone();
-        self.each_row(relation, |_, values| {
+        self.each_row_asking(relation, |values, env| {
             for (column, value) in table.schema.columns().zip(values) {
                 if !column.nullable && value.is_null() {
                     return Err(contains_nulls(relation, &column.name, &catalog));
                 }
             }
             let rows = [RowRef::Values(values)];
-            let frame = Frame::over(&rows, &plain);
+            let frame = Frame::over(&rows, env);
             for (name, check) in &checks {
                 if check.eval(&frame)?.as_ref().as_bool() == Some(false) {
                     let message = format!(

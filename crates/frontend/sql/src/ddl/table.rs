@@ -4,6 +4,7 @@ use super::Ddl;
 use super::alter::validate;
 use super::deferral::timing_of;
 use super::dependency::Object;
+use super::identity::not_integer;
 use super::key::{NewKey, are_distinct, constraint_of, two_keys};
 use super::like::Made;
 use super::made_names::MadeName;
@@ -269,6 +270,9 @@ impl Ddl<'_> {
                         let message =
                             format!("{other} for column \"{name}\" of table \"{}\"", table.1);
                         return Err(SqlError::syntax(message));
+                    }
+                    if self.binder().domain_named(&definition.data_type)?.is_some() {
+                        return Err(not_integer());
                     }
                     default = Some(self.new_identity((table, id), &name, ty, &clauses)?);
                     nullable = false;

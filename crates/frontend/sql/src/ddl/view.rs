@@ -147,11 +147,12 @@ impl Ddl<'_> {
         let known = self.columns_of(&self.open.catalog.1, &old);
         let known = known.iter().flatten().zip(columns);
         for ((own, other), name) in known.zip(&before.columns) {
-            if (own.ty, own.modifier()) != (other.ty, other.modifier()) {
+            let is_same = own.domain == other.domain;
+            if !is_same || (own.ty, own.modifier()) != (other.ty, other.modifier()) {
                 let message = format!(
                     "cannot change data type of view column \"{name}\" from {} to {}",
-                    self.forms.format_type(own.ty, own.typmod),
-                    self.forms.format_type(other.ty, other.typmod)
+                    self.column_type_shown(own),
+                    self.column_type_shown(other)
                 );
                 return Err(invalid(message));
             }

@@ -19,7 +19,7 @@ mod scalar;
 
 pub(crate) use catalog_function::{AdvisoryAction, CatalogFunction, Quantifier};
 pub(crate) use catalog_function::{CatalogEntry, VOID, catalog_functions, type_oid};
-pub(crate) use domain::DomainRules;
+pub(crate) use domain::{DomainRules, NESTED_MAX};
 pub(crate) use function::{Builtin, Signature};
 pub(crate) use plain::Plain;
 pub(crate) use record::{RowFields, RowType, expanded, fields, send as send_record};
@@ -677,7 +677,7 @@ impl Expr {
         let mut volatile = false;
         self.walk(&mut |expr| match expr {
             Expr::Call { function, .. } => volatile |= function.is_volatile(),
-            Expr::Domain { rules, .. } => volatile |= rules.any(Expr::is_volatile),
+            Expr::Domain { rules, .. } => volatile |= rules.is_volatile(),
             _ => {}
         });
         volatile
@@ -688,7 +688,7 @@ impl Expr {
         let mut asks = false;
         self.walk(&mut |expr| match expr {
             Expr::Call { function, .. } => asks |= function.asks(),
-            Expr::Domain { rules, .. } => asks |= rules.any(Expr::asks),
+            Expr::Domain { rules, .. } => asks |= rules.asks(),
             _ => {}
         });
         asks

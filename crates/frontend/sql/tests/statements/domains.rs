@@ -342,3 +342,149 @@ fn only_its_owner_changes_a_domain() {
     one.ok("alter domain posint owner to other");
     other.ok("alter domain posint set not null; drop domain posint");
 }
+
+#[test]
+fn conditions_that_cast_to_domains_come_to_an_end() {
+    let mut client = Client::new();
+    client.ok("create domain r as int; create domain over_r as r; create domain by_r as int check (value::r > 0)");
+    for own in ["r", "over_r", "by_r"] {
+        let sql = format!("alter domain r add check (value::{own} > 0)");
+        assert_eq!(
+            client.fails(&sql),
+            (
+                "0A000".to_owned(),
+                "a constraint of a domain that casts to it is not supported".to_owned()
+            ),
+            "{sql}"
+        );
+    }
+    // As high as a text may be, in each other, below such a text.
+    let more = " + 1".repeat(3900);
+    client.ok(&format!(
+        "create domain high0 as int check (value{more} > 0)"
+    ));
+    for level in 1..=8 {
+        let below = level - 1;
+        let check = format!("value::high{below}{more} > 0");
+        client.ok(&format!("create domain high{level} as int check ({check})"));
+    }
+    let sql = "create domain high9 as int check (value::high8 > 0)";
+    assert_eq!(client.state(sql), "54001");
+    assert_eq!(client.ok(&format!("select 1::high8{more}")), "3901");
+    let sql = format!("select (-5000)::high8{more}");
+    assert_eq!(client.state(&sql), "23514");
+    // The one below gets to cast to another: the eighth is asked too deep.
+    client.ok("create domain lowest as int check (value <> 0)");
+    client.ok("alter domain high0 add check (value::lowest <> 0)");
+    assert_eq!(client.state("select 1::high8"), "54001");
+    assert_eq!(client.ok("select 1::high7"), "1");
+}
+
+#[test]
+fn conditions_that_are_asked_again_and_again_are_refused() {
+    let mut client = Client::new();
+    client.ok("create domain d0 as int check (value > 0)");
+    let made = (1..30).take_while(|level| {
+        let below = level - 1;
+        let check = format!("value::d{below} > 0 and value::d{below} < 9");
+        let sql = format!("create domain d{level} as int check ({check})");
+        let mut heard = super::client::Heard::default();
+        client.session.simple_query(&sql, &mut heard).is_ok()
+    });
+    let made = made.count();
+    assert!((4..=8).contains(&made), "{made}");
+    assert_eq!(client.ok(&format!("select 8::d{made}")), "8");
+    assert_eq!(client.state(&format!("select 9::d{made}")), "23514");
+    let casts = vec!["value::d0 > 0"; 150].join(" and ");
+    client.ok(&format!("create domain many as int check ({casts})"));
+    let casts = vec!["value::many > 0"; 150].join(" and ");
+    let sql = format!("create domain too_many as int check ({casts})");
+    assert_eq!(client.state(&sql), "54001");
+}
+
+#[test]
+fn a_constraint_waits_for_columns_of_domains_over_its_own() {
+    let database = database();
+    let (mut one, mut other) = (Client::of(&database), Client::of(&database));
+    one.ok("create domain d as int; create domain d2 as d; create table old (a int)");
+    other.ok("set lock_timeout = 50");
+    let add = "alter domain d add constraint plus check (value > 0)";
+    for make in [
+        "create table t (c d2); insert into t values (-1)",
+        "alter table old add column c d2; insert into old (c) values (-1)",
+        "create table t as select (-1)::d2 as c",
+    ] {
+        one.ok("begin");
+        one.ok(make);
+        assert_eq!(other.state(add), "55P03", "{make}");
+        assert_eq!(other.state("drop domain d cascade"), "55P03", "{make}");
+        one.ok("commit");
+        assert_eq!(other.state(add), "23514", "{make}");
+        one.ok("drop table if exists t; drop table old; create table old (a int)");
+    }
+    other.ok(add);
+}
+
+#[test]
+fn under_repeatable_read_nothing_of_a_domain_is_missed() {
+    let database = database();
+    let (mut one, mut other) = (Client::of(&database), Client::of(&database));
+    one.ok("create domain d as int; create type mood as enum ('ok'); create table t (a int); create table own (c d); create table gone (c d)");
+    for (make, unmake) in [
+        (
+            "create table u (c d); insert into u values (-1)",
+            "drop table u",
+        ),
+        (
+            "alter table t add column c d",
+            "alter table t drop column c",
+        ),
+        ("create domain d2 as d", "drop domain d2"),
+    ] {
+        for sql in [
+            "alter domain d add check (value > 0)",
+            "alter domain d set not null",
+            "drop domain d cascade",
+        ] {
+            one.ok("begin isolation level repeatable read; select 1");
+            other.ok(make);
+            assert_eq!(one.state(sql), "40001", "{make}; {sql}");
+            one.ok("rollback");
+            other.ok(unmake);
+        }
+    }
+    one.ok("begin isolation level repeatable read; select 1");
+    other.ok("create table u (c mood)");
+    assert_eq!(one.state("drop type mood"), "40001");
+    one.ok("rollback");
+    // What the transaction has done itself is known.
+    one.ok("begin isolation level repeatable read; select 1; drop table gone; create table fresh (c d); alter table own add column b d");
+    other.ok("alter table t add column b int");
+    one.ok("alter domain d add check (value > 0); commit");
+}
+
+#[test]
+fn what_lasts_is_of_no_temporary_type() {
+    let mut client = client();
+    client.ok("create domain pg_temp.x as int; create type pg_temp.e as enum ('a'); create table t (a int)");
+    for sql in [
+        "create table l (a pg_temp.x)",
+        "create table l (a pg_temp.e)",
+        "create table l (a int check (a::pg_temp.x > 0))",
+        "create table l as select 1::pg_temp.x as a",
+        "create domain l as pg_temp.x",
+        "create view l as select 1::pg_temp.x as a",
+        "alter table t add column b pg_temp.x",
+        "alter table t alter a type pg_temp.x",
+        "alter table t alter a set default 1::pg_temp.x",
+        "alter domain posint add check (value::pg_temp.x > 0)",
+    ] {
+        assert_eq!(client.state(sql), "0A000", "{sql}");
+    }
+    let error = client.failure("create table l (a pg_temp.x)");
+    assert_eq!(
+        error.message(),
+        "a table that outlives its temporary type x is not supported"
+    );
+    client.ok("create temporary table s (a pg_temp.x, b posint); create domain pg_temp.y as pg_temp.x; create temporary view v as select 1::pg_temp.y");
+}
