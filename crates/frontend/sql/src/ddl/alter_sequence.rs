@@ -118,9 +118,7 @@ impl Ddl<'_> {
             })
         };
         for (table, column) in self.readers(relation.oid) {
-            if let Some(Default::Expression(sql)) =
-                table.table().and_then(|table| table.default_of(column))
-            {
+            if let Some(Default::Expression(sql)) = table.default_of(column.0).as_deref() {
                 let sql = renamed(sql)?;
                 texts.push(((table, column), sql));
             }

@@ -321,6 +321,12 @@ impl Ddl<'_> {
                     all.push(Object::Relation(relation.clone()));
                     continue;
                 }
+                Kind::View(view) => {
+                    let own = view.defaults.iter().filter(|(_, sql)| names(sql));
+                    let own = own.map(|(at, _)| Object::Default(relation.clone(), ColumnId(*at)));
+                    all.extend(own);
+                    continue;
+                }
                 Kind::Table(table) => table,
                 _ => continue,
             };
@@ -417,7 +423,11 @@ impl Ddl<'_> {
             let position = table.schema.position_of(column)?;
             Some(table.schema.column(position).name.clone())
         });
-        let name = name.unwrap_or_default();
+        let of_view = || match &relation.kind {
+            Kind::View(view) => view.columns.get(usize::from(column.0) - 1).cloned(),
+            _ => None,
+        };
+        let name = name.or_else(of_view).unwrap_or_default();
         format!("column {name} of {}", self.described(relation))
     }
 
@@ -469,6 +479,10 @@ impl Ddl<'_> {
                 continue;
             }
             let relation = self.alone(relation)?;
+            if let (Kind::View(_), Object::Default(_, column)) = (&relation.kind, &object) {
+                self.change_default(&relation, *column, None)?;
+                continue;
+            }
             let Some(table) = relation.table() else {
                 continue;
             };

@@ -26,7 +26,7 @@ pub(crate) fn named_sequences(sql: &str) -> Vec<String> {
     names
 }
 
-/// A default that reads a sequence: its table, its column.
+/// A default that reads a sequence: its table, its column; of a view, which numbers its columns from 1.
 pub(super) type Reader = (Arc<Relation>, ColumnId);
 
 impl Ddl<'_> {
@@ -65,15 +65,20 @@ impl Ddl<'_> {
     pub(super) fn readers(&self, sequence: Oid) -> Vec<Reader> {
         let mut found = Vec::new();
         for relation in self.open.catalog.1.relations() {
-            let Some(table) = relation.table() else {
-                continue;
+            let table = relation.table().into_iter();
+            let of_table = table.flat_map(|table| &table.defaults);
+            let of_table = of_table.filter_map(|(column, default)| match default {
+                Default::Expression(sql) => Some((*column, sql)),
+                _ => None,
+            });
+            let view = match &relation.kind {
+                Kind::View(view) => view.defaults.as_slice(),
+                _ => &[],
             };
-            for (column, default) in &table.defaults {
-                let Default::Expression(sql) = default else {
-                    continue;
-                };
+            let of_view = view.iter().map(|(number, sql)| (ColumnId(*number), sql));
+            for (column, sql) in of_table.chain(of_view) {
                 if self.reads_sequence(sql, sequence) {
-                    found.push((relation.clone(), *column));
+                    found.push((relation.clone(), column));
                 }
             }
         }
@@ -110,6 +115,12 @@ impl Ddl<'_> {
         sql: Option<String>,
     ) -> Result<()> {
         let relation = self.alone(relation)?;
+        if let Kind::View(view) = &relation.kind {
+            let mut next = view.clone();
+            next.defaults.retain(|(own, _)| *own != column.0);
+            next.defaults.extend(sql.map(|sql| (column.0, sql.into())));
+            return self.put_view(&relation, next);
+        }
         let Some(table) = relation.table() else {
             return Ok(());
         };

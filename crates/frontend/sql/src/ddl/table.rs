@@ -397,6 +397,10 @@ impl Ddl<'_> {
                     Kind::View(view) => self.alter_view(&relation, view, operation)?,
                     _ => self.rename_or_give(&relation, operation)?,
                 }
+                // As this one has left it.
+                if let Some(now) = self.open.catalog.1.relation(relation.oid) {
+                    relation = now.clone();
+                }
             }
             return Ok(tag);
         }

@@ -201,11 +201,14 @@ impl Ddl<'_> {
                     return None;
                 };
                 let bind = |query: &ast::Query| self.binder().query(query).map(drop);
-                let query = relabelled(&*query, labels, refusal, bind)?;
-                Some(Kind::View(View {
-                    query: query.to_string().into(),
-                    ..view.clone()
-                }))
+                let query = relabelled(&*query, labels, refusal, bind);
+                let mut next = view.clone();
+                let mut any = self.relabel_defaults(relation, &mut next, labels, refusal);
+                if let Some(query) = query {
+                    next.query = query.to_string().into();
+                    any = true;
+                }
+                any.then_some(Kind::View(next))
             }
             Kind::Table(table) => {
                 let mut next = table.clone();
@@ -224,6 +227,40 @@ impl Ddl<'_> {
 }
 
 impl Ddl<'_> {
+    /// The same of the defaults of a view's columns; whether any was to be changed.
+    fn relabel_defaults(
+        &self,
+        relation: &Relation,
+        next: &mut View,
+        labels: (&str, &str),
+        refusal: &str,
+    ) -> bool {
+        let mut any = false;
+        if next.defaults.is_empty() {
+            return any;
+        }
+        let columns = self.columns_of(&self.open.catalog.1, relation);
+        let columns = columns.unwrap_or_default();
+        for (number, sql) in &mut next.defaults {
+            let column = columns.get(usize::from(*number) - 1);
+            let (Ok(node), Some(column)) = (crate::parse::expression(sql), column) else {
+                continue;
+            };
+            let bind = |node: &Expr| {
+                let mut binder = self.binder();
+                let bound = binder.expr(node)?;
+                let context = CastContext::Assignment;
+                let done = binder.coerce(bound, column.ty, column.modifier(), context);
+                done.map(drop)
+            };
+            if let Some(node) = relabelled(&node, labels, refusal, bind) {
+                *sql = node.to_string().into();
+                any = true;
+            }
+        }
+        any
+    }
+
     /// A domain whose texts say the new label; none if they need not.
     fn domain_with_label(&self, own: &Domain, labels: (&str, &str), refusal: &str) -> Option<Kind> {
         let relabel = |sql: &str, bind: &dyn Fn(&Expr) -> Result<()>| {

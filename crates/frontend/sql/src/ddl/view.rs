@@ -12,13 +12,14 @@ use super::dependents::named_in;
 use super::parameters::{Of, Said, changed};
 use crate::catalog::{Change, Default, Kind, Mode, Named, Relation, View};
 use crate::error::{Fields, Result, SqlError};
+use crate::expr::Expr;
 use crate::parse::walk;
 use crate::plan::OutputColumn;
 use crate::sqlstate;
 use crate::wire::CommandTag;
 use sqlparser::ast;
 use std::sync::Arc;
-use vellum_row::Type;
+use vellum_row::{Type, Value};
 
 impl Ddl<'_> {
     pub(super) fn create_view(&mut self, create: &ast::CreateView) -> Result<CommandTag> {
@@ -219,7 +220,14 @@ impl Ddl<'_> {
             let column = columns.as_ref().and_then(|columns| columns.get(at));
             let column = column.ok_or_else(|| SqlError::internal("no column"))?;
             let default = self.new_default(value, column.ty, column.modifier())?;
-            if let Default::Expression(sql) = default {
+            // A null is as none, but in the place of a domain's own.
+            let is_null = || {
+                let bound = self.binder().expr(value).map(|bound| bound.expr);
+                matches!(bound, Ok(Expr::Const(Value::Null))) && column.domain.is_none()
+            };
+            if let Default::Expression(sql) = default
+                && !is_null()
+            {
                 next.defaults.push((number, sql));
             }
         }
@@ -253,6 +261,9 @@ impl Ddl<'_> {
 
     /// The columns that a `*` stands for in the place of it. The names of a view's columns differ, so each says which one it is.
     fn spell_columns(&self, query: &mut ast::Query, columns: &[OutputColumn]) {
+        if let ast::SetExpr::Query(inner) = &mut *query.body {
+            return self.spell_columns(inner, columns);
+        }
         let probe = query.clone();
         let ast::SetExpr::Select(select) = &mut *query.body else {
             return;

@@ -2,6 +2,7 @@
 
 use super::found::Of;
 use super::{Each, Flow, Run, Way};
+use crate::catalog::Relation;
 use crate::error::{Result, SqlError};
 use crate::expr::{Expr, Out, RowRef, Subresult};
 use crate::lock::Strength;
@@ -157,7 +158,7 @@ impl Run<'_, '_> {
                 return self.resolve(insert, conflict, &duplicate, values, subqueries, each);
             }
         }
-        self.check_options(&insert.rules, values, subqueries)?;
+        self.check_options(&insert.shape, &insert.rules, values, subqueries)?;
         self.owes_alone(&insert.shape, None, values)?;
         self.owes_targets(&insert.keys, insert.shape.relation.oid, None, values)?;
         self.return_row(insert.returning.as_deref(), values, subqueries, each)?;
@@ -421,7 +422,7 @@ impl Run<'_, '_> {
                 };
                 self.honour_locks(shape, key, old, strength)?;
                 if let Some(rules) = rules {
-                    self.check_options(rules, &new, subqueries)?;
+                    self.check_options(shape, rules, &new, subqueries)?;
                 }
                 self.owes_alone(shape, Some(old), &new)?;
                 Ok(new)
@@ -468,6 +469,7 @@ impl Run<'_, '_> {
             domain.check(values[*position].as_ref(), &frame)?;
         }
         let schema = &shape.table().schema;
+        let given = rules.and_then(|rules| rules.given.as_deref());
         for (column, value) in schema.columns().zip(values) {
             if !column.nullable && value.is_null() {
                 let relation = &shape.relation.name;
@@ -475,8 +477,9 @@ impl Run<'_, '_> {
                     "null value in column \"{}\" of relation \"{relation}\" violates not-null constraint",
                     column.name
                 );
-                return Err(SqlError::new(sqlstate::NOT_NULL_VIOLATION, message)
-                    .with_detail(self.failing_row(values))
+                let error = SqlError::new(sqlstate::NOT_NULL_VIOLATION, message);
+                return Err(self
+                    .refused_row(error, &shape.relation, given, values)
                     .on_table(&shape.relation, self.catalog)
                     .on_column(&column.name));
             }
@@ -487,8 +490,9 @@ impl Run<'_, '_> {
                 let message = format!(
                     "new row for relation \"{relation}\" violates check constraint \"{name}\""
                 );
-                return Err(SqlError::new(sqlstate::CHECK_VIOLATION, message)
-                    .with_detail(self.failing_row(values))
+                let error = SqlError::new(sqlstate::CHECK_VIOLATION, message);
+                return Err(self
+                    .refused_row(error, &shape.relation, given, values)
                     .on_table(&shape.relation, self.catalog)
                     .on_constraint(name));
             }
@@ -499,6 +503,7 @@ impl Run<'_, '_> {
     /// Check options, when a row is written.
     fn check_options(
         &self,
+        shape: &Shape,
         rules: &Rules,
         values: &[Value],
         subqueries: &[Subresult],
@@ -509,28 +514,51 @@ impl Run<'_, '_> {
             for condition in conditions {
                 if !condition.is_true(&frame)? {
                     let message = format!("new row violates check option for view \"{view}\"");
-                    return Err(
-                        SqlError::new(sqlstate::WITH_CHECK_OPTION_VIOLATION, message)
-                            .with_detail(self.failing_row(values)),
-                    );
+                    let error = SqlError::new(sqlstate::WITH_CHECK_OPTION_VIOLATION, message);
+                    let given = rules.given.as_deref();
+                    return Err(self.refused_row(error, &shape.relation, given, values));
                 }
             }
         }
         Ok(())
     }
 
-    fn failing_row(&self, values: &[Value]) -> String {
-        let shown = values.iter().map(|value| {
+    /// An error of a row that is refused, with the row: as much of it as the user has given, or may read.
+    fn refused_row(
+        &self,
+        error: SqlError,
+        relation: &Relation,
+        given: Option<&[usize]>,
+        values: &[Value],
+    ) -> SqlError {
+        let text = |at: usize| {
             let mut text = String::new();
-            if value.is_null() {
+            if values[at].is_null() {
                 text.push_str("null");
             } else {
-                output(value.as_ref(), self.env.settings(), &mut text);
+                output(values[at].as_ref(), self.env.settings(), &mut text);
             }
             text
-        });
-        let shown: Vec<String> = shown.collect();
-        format!("Failing row contains ({}).", shown.join(", "))
+        };
+        let row = |among: &mut dyn Iterator<Item = usize>| {
+            let shown: Vec<String> = among.map(text).collect();
+            format!("({})", shown.join(", "))
+        };
+        let given = given.filter(|_| !rows::may_read(self.env, self.catalog, relation));
+        let (Some(given), Some(table)) = (given, relation.table()) else {
+            let row = row(&mut (0..values.len()));
+            return error.with_detail(format!("Failing row contains {row}."));
+        };
+        if given.is_empty() {
+            return error;
+        }
+        let names = given.iter().map(|at| &*table.schema.column(*at).name);
+        let names: Vec<&str> = names.collect();
+        let row = row(&mut given.iter().copied());
+        error.with_detail(format!(
+            "Failing row contains ({}) = {row}.",
+            names.join(", ")
+        ))
     }
 
     fn return_row(

@@ -157,7 +157,7 @@ impl Run<'_, '_> {
         let mut key = Vec::new();
         match foreign.target_key(row, settings, &mut key)? {
             None => return Ok(Ok(())),
-            Some(false) => return Ok(Err(no_target(foreign, row, settings, self.catalog))),
+            Some(false) => return Ok(Err(self.without_target(foreign, row))),
             Some(true) => {}
         }
         let name = RowName {
@@ -188,7 +188,40 @@ impl Run<'_, '_> {
         if self.repeatable && self.transaction.get(storage, &key, |_| ())?.is_some() {
             return Ok(Err(vellum::Error::Conflict.into()));
         }
-        Ok(Err(no_target(foreign, row, settings, self.catalog)))
+        Ok(Err(self.without_target(foreign, row)))
+    }
+
+    /// `23503` for a row without its target; the key is told to who may read the row.
+    #[cold]
+    fn without_target(&self, foreign: &Foreign, row: &[Value]) -> SqlError {
+        let error = no_target(foreign, row, self.env.settings(), self.catalog);
+        match rows::may_read(self.env, self.catalog, &foreign.child.relation) {
+            true => error,
+            false => {
+                let parent = &foreign.parent.relation.name;
+                error.with_detail(format!("Key is not present in table \"{parent}\"."))
+            }
+        }
+    }
+
+    /// `23503` for a key that something refers to.
+    #[cold]
+    fn still_referred(&self, foreign: &Foreign, old: &[Value]) -> SqlError {
+        let (child, parent) = (&foreign.child.relation, &foreign.parent.relation);
+        let message = format!(
+            "update or delete on table \"{}\" violates foreign key constraint \"{}\" on table \"{}\"",
+            parent.name, foreign.name, child.name
+        );
+        let settings = self.env.settings();
+        let key = match rows::may_read(self.env, self.catalog, parent) {
+            true => shown(&foreign.parent, &foreign.target_columns, old, settings),
+            false => "Key".to_owned(),
+        };
+        let detail = format!("{key} is still referenced from table \"{}\".", child.name);
+        SqlError::new(sqlstate::FOREIGN_KEY_VIOLATION, message)
+            .with_detail(detail)
+            .on_table(child, self.catalog)
+            .on_constraint(&foreign.name)
     }
 
     /// What refers to a key that is gone.
@@ -361,12 +394,7 @@ impl Run<'_, '_> {
                 Ok(())
             }
             Newest::Nothing | Newest::Committed { .. } => Err(vellum::Error::Conflict.into()),
-            _ => Err(still_referred(
-                foreign,
-                old,
-                self.env.settings(),
-                self.catalog,
-            )),
+            _ => Err(self.still_referred(foreign, old)),
         }
     }
 
@@ -390,12 +418,7 @@ impl Run<'_, '_> {
                 Newest::Running { live: true, .. } | Newest::Committed { live: true }
                     if forbidden =>
                 {
-                    return Err(still_referred(
-                        foreign,
-                        old,
-                        self.env.settings(),
-                        self.catalog,
-                    ));
+                    return Err(self.still_referred(foreign, old));
                 }
                 _ => return Err(vellum::Error::Conflict.into()),
             }
@@ -501,29 +524,6 @@ pub(crate) fn no_target(
         .with_detail(format!(
             "{key} is not present in table \"{}\".",
             parent.name
-        ))
-        .on_table(child, catalog)
-        .on_constraint(&foreign.name)
-}
-
-/// `23503` for a key that something refers to.
-#[cold]
-fn still_referred(
-    foreign: &Foreign,
-    old: &[Value],
-    settings: &Settings,
-    catalog: &Catalog,
-) -> SqlError {
-    let (child, parent) = (&foreign.child.relation, &foreign.parent.relation);
-    let message = format!(
-        "update or delete on table \"{}\" violates foreign key constraint \"{}\" on table \"{}\"",
-        parent.name, foreign.name, child.name
-    );
-    let key = shown(&foreign.parent, &foreign.target_columns, old, settings);
-    SqlError::new(sqlstate::FOREIGN_KEY_VIOLATION, message)
-        .with_detail(format!(
-            "{key} is still referenced from table \"{}\".",
-            child.name
         ))
         .on_table(child, catalog)
         .on_constraint(&foreign.name)

@@ -32,7 +32,7 @@ pub(crate) use system::KeptRows;
 
 use crate::catalog::Catalog;
 use crate::error::{Result, SqlError};
-use crate::expr::{Environment, Expr, Frame, Out, Queries, RowRef, RowSet, Subresult};
+use crate::expr::{Environment, Explain, Expr, Frame, Out, Queries, RowRef, RowSet, Subresult};
 use crate::lock::HeldLocks;
 use crate::plan::{Program, ProgramKind, SetCall, Subquery, SubqueryKind, Writing};
 use crate::rows::Shape;
@@ -244,6 +244,15 @@ impl<'r, 'w> Run<'r, 'w> {
     /// Runs a statement of WITH, and keeps what it returns.
     fn made_by(&self, writing: &Writing) -> Result<()> {
         let mut made = Vec::new();
+        let tells_only = match &writing.kind {
+            ProgramKind::Select(select) => select.general.is_some(),
+            _ => false,
+        };
+        if self.plans_only() && !tells_only {
+            let made = KeptRows::new(made);
+            self.work.borrow_mut().insert(writing.number, made);
+            return Ok(());
+        }
         self.kind(&writing.kind, &writing.subqueries, &mut |row| {
             let row: Vec<Value> = row.iter().map(|out| out.as_ref().to_value()).collect();
             self.keep_row(&row)?;
@@ -253,6 +262,11 @@ impl<'r, 'w> Run<'r, 'w> {
         let made = KeptRows::new(made);
         self.work.borrow_mut().insert(writing.number, made);
         Ok(())
+    }
+
+    /// Steps are told, and none is run. A query that no program runs tells its own instead of running; others are to be left out.
+    pub(crate) fn plans_only(&self) -> bool {
+        matches!(self.env.explain(), Some((_, Explain::Plan)))
     }
 
     /// Runs a query of WITH that is read, unless it was. It is run as the statement's own, not as one of who reads it.
@@ -422,7 +436,7 @@ impl<'r, 'w> Run<'r, 'w> {
             _ => {}
         }
         let mut values = Vec::new();
-        self.select(&subquery.select, &mut |row| {
+        self.run_subquery(subquery, &mut |row| {
             match subquery.kind {
                 SubqueryKind::Exists => {
                     values.push(Value::Bool(true));
@@ -448,10 +462,19 @@ impl<'r, 'w> Run<'r, 'w> {
         })
     }
 
+    fn run_subquery(&self, subquery: &Subquery, each: &mut Each<'_>) -> Result<()> {
+        // Others are run, to be known to the plan.
+        let select = &subquery.select;
+        if self.plans_only() && select.general.is_none() && select.is_another_each_time() {
+            return Ok(());
+        }
+        self.select(&subquery.select, each).map(drop)
+    }
+
     fn row_set<'p>(&self, subquery: &'p Subquery, single: bool) -> Result<Subresult<'p>> {
         let mut set = RowSet::default();
         let mut any = false;
-        self.select(&subquery.select, &mut |row| {
+        self.run_subquery(subquery, &mut |row| {
             if std::mem::replace(&mut any, true) && single {
                 return Err(too_many_rows());
             }
@@ -482,6 +505,9 @@ impl<'r, 'w> Run<'r, 'w> {
     /// # Errors
     /// Those of the functions in it.
     pub(crate) fn value_of(&self, expr: &Expr, subqueries: &[Subquery]) -> Result<Value> {
+        if self.plans_only() && expr.is_volatile() {
+            return Ok(Value::Null);
+        }
         let results = self.subqueries(subqueries)?;
         Ok(expr.eval(&self.frame(&[], &[], &results))?.into_value())
     }
@@ -496,6 +522,10 @@ impl<'r, 'w> Run<'r, 'w> {
         ordinality: bool,
         subqueries: &[Subquery],
     ) -> Result<Vec<Vec<Value>>> {
+        let mut arguments = calls.iter().flat_map(|call| &call.arguments);
+        if self.plans_only() && arguments.any(Expr::is_volatile) {
+            return Ok(Vec::new());
+        }
         let results = self.subqueries(subqueries)?;
         let frame = self.frame(&[], &[], &results);
         let mut made = SetRows::new(calls, ordinality, &frame, &|row| self.keep_made(row))?;
@@ -540,6 +570,9 @@ impl<'r, 'w> Run<'r, 'w> {
         let Some(expr) = expr else {
             return Ok(None);
         };
+        if self.plans_only() && expr.is_volatile() {
+            return Ok(None);
+        }
         let frame = self.frame(&[], &[], subqueries);
         let value = expr.eval(&frame)?;
         let Some(count) = value.as_ref().as_i64() else {

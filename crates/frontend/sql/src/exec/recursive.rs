@@ -45,6 +45,9 @@ impl Run<'_, '_> {
     /// `53200`, those of the queries.
     pub(crate) fn recursive_rows(&self, recursive: &Recursive) -> Result<Rc<KeptRows>> {
         let mut rows = Vec::new();
+        if self.plans_only() {
+            return Ok(KeptRows::new(rows));
+        }
         self.recursion(recursive, &mut |row| {
             self.keep_row(row)?;
             rows.push(row.to_vec());

@@ -77,6 +77,9 @@ impl Run<'_, '_> {
         if apart || select.ties || !select.distinct_on.is_empty() {
             return Err(SqlError::unsupported("LATERAL in such a query"));
         }
+        if self.plans_only() {
+            return Ok(KeptRows::new(Vec::new()));
+        }
         let mut rows = Vec::new();
         let mut keep = |row: &[Out<'_>]| {
             let row: Vec<Value> = row.iter().map(|out| out.as_ref().to_value()).collect();

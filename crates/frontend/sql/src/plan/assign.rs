@@ -5,6 +5,7 @@ use super::through::{Goal, assigned_twice};
 use crate::bind::{Binder, Target, query_of, row_of};
 use crate::error::{Result, SqlError};
 use crate::expr::Expr;
+use crate::roles::Rights;
 use crate::sqlstate;
 use sqlparser::ast;
 use vellum_row::CastContext;
@@ -23,6 +24,7 @@ impl Binder<'_> {
             .table()
             .ok_or_else(|| SqlError::internal("no table"))?;
         let mut assignments: Vec<(usize, Expr)> = Vec::with_capacity(nodes.len());
+        let queries = self.subqueries.len();
         // Of which the elements are assigned: several may be, one after the other.
         let mut of_elements: Vec<usize> = Vec::new();
         for node in nodes {
@@ -65,6 +67,10 @@ impl Binder<'_> {
                     continue;
                 }
                 let expr = if is_default(value) {
+                    // A view does not know that it is the column's own.
+                    if goal.is_view() {
+                        self.check_changeable(relation, position, true)?;
+                    }
                     self.default_through(goal, position, true)?
                 } else {
                     self.check_changeable(relation, position, true)?;
@@ -83,7 +89,37 @@ impl Binder<'_> {
                 assignments.push((position, expr));
             }
         }
+        if self.reads_goal(&assignments, &of_elements, queries) {
+            self.goal_wants(goal, Rights::SELECT);
+        }
         Ok(assignments)
+    }
+
+    /// Whether values are made of columns of the row that is changed. `queries`: how many there were before them. What an element is put into is not read by
+    /// who assigns it, as in PostgreSQL.
+    fn reads_goal(
+        &self,
+        assignments: &[(usize, Expr)],
+        of_elements: &[usize],
+        queries: usize,
+    ) -> bool {
+        let mut read = self.subqueries[queries..]
+            .iter()
+            .any(|query| query.select.correlated);
+        for (position, value) in assignments {
+            let mut own = usize::from(of_elements.contains(position));
+            value.walk(&mut |part| match part {
+                Expr::Column {
+                    table: 0,
+                    position: at,
+                } if own > 0 && usize::from(*at) == *position => own -= 1,
+                Expr::Column { table: 0, .. } => read = true,
+                // A column of a view, which is one.
+                Expr::Subquery(number) => read |= usize::from(*number) < queries,
+                _ => {}
+            });
+        }
+        read
     }
 
     /// The values of `(a, b) = …`. Of a query, each is a query of its own, which reads one of its columns: it is run as often as columns are set.

@@ -11,6 +11,7 @@ use crate::catalog::{Default, Identity, Relation};
 use crate::error::{Result, SqlError};
 use crate::expr::{Builtin, Expr};
 use crate::parse::Overriding;
+use crate::roles::Rights;
 use crate::rows::Shape;
 use crate::sqlstate;
 use sqlparser::ast;
@@ -213,6 +214,16 @@ impl Binder<'_> {
             Some(ast::OnInsert::OnConflict(conflict)) => Some(self.conflict(&goal, conflict)?),
             Some(_) => return Err(SqlError::unsupported("ON DUPLICATE KEY")),
         };
+        let given = columns.iter().enumerate();
+        let given = given.filter(|(_, given)| !matches!(given, Given::Default(_)));
+        rules.give(given.map(|(at, _)| at));
+        if let Some(Conflict {
+            action: ConflictAction::Update { assignments, .. },
+            ..
+        }) = &conflict
+        {
+            rules.give(assignments.iter().map(|(at, _)| *at));
+        }
         let (returning, output) = self.returning(insert.returning.as_deref())?;
         let as_given = rules.generated.is_empty() && is_as_given(&source, &columns);
         let insert = Insert {
@@ -420,6 +431,10 @@ impl Binder<'_> {
         let table = relation
             .table()
             .ok_or_else(|| SqlError::internal("no table"))?;
+        // What is looked for is read; so is what is changed.
+        if conflict.conflict_target.is_some() {
+            self.goal_wants(goal, Rights::SELECT);
+        }
         let arbiters = match &conflict.conflict_target {
             None => Arbiters::Known(Asked::of(table, None)),
             Some(ast::ConflictTarget::Columns(columns)) => {
@@ -451,6 +466,7 @@ impl Binder<'_> {
                         "ON CONFLICT DO UPDATE requires inference specification or constraint name";
                     return Err(SqlError::syntax(text));
                 }
+                self.goal_wants(goal, Rights::UPDATE);
                 self.open_excluded(goal)?;
                 let assignments = self.assignments(goal, &update.assignments)?;
                 let filter = update.selection.as_ref();
@@ -515,6 +531,7 @@ impl Binder<'_> {
             }
         };
         rules.options = self.check_options(&goal)?;
+        rules.give(assignments.iter().map(|(at, _)| *at));
         let (returning, output) = self.returning(update.returning.as_deref())?;
         let update = Update {
             shape: Arc::new(Shape::of(&relation)?),

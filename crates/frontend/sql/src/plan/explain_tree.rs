@@ -356,19 +356,32 @@ fn of_lines(lines: &[String]) -> Vec<Step> {
     roots
 }
 
+/// What a step did, if its line says that: what stands before it, the rows, the milliseconds. A literal in the line may look like it.
+pub(crate) fn counts_of(line: &str) -> Option<(&str, &str, &str)> {
+    let (before, did) = line.rsplit_once(" (actual rows=")?;
+    let (rows, spent) = did.strip_suffix(" ms)")?.split_once(" time=")?;
+    (is_number(rows) && is_number(spent)).then_some((before, rows, spent))
+}
+
+fn is_number(text: &str) -> bool {
+    text.starts_with(|first: char| first.is_ascii_digit())
+        && text.parse::<f64>().is_ok_and(f64::is_finite)
+}
+
 fn of_line(line: &str) -> Step {
     let mut rest = line;
     let mut own = Vec::new();
-    if let Some((before, did)) = rest.rsplit_once(" (actual rows=")
-        && let Some((rows, spent)) = did.trim_end_matches(" ms)").split_once(" time=")
-    {
+    if let Some((before, rows, spent)) = counts_of(rest) {
         own.push(plain("Actual Total Time", spent));
         own.push(plain("Actual Rows", rows));
         own.push(plain("Actual Loops", 1));
         rest = before;
     }
-    if let Some((before, rows)) = rest.rsplit_once(" (rows=") {
-        own.insert(0, plain("Plan Rows", rows.trim_end_matches(')')));
+    if let Some((before, rows)) = rest.rsplit_once(" (rows=")
+        && let Some(rows) = rows.strip_suffix(')')
+        && is_number(rows)
+    {
+        own.insert(0, plain("Plan Rows", rows));
         rest = before;
     }
     let (name, details) = rest.split_once(':').unwrap_or((rest, ""));
@@ -384,6 +397,28 @@ fn of_line(line: &str) -> Step {
 mod tests {
     use super::of_lines;
     use crate::plan::Form;
+
+    #[test]
+    fn what_a_literal_says_is_no_count() {
+        let lines = [
+            "Filter: a = 'x (rows=9",
+            "Filter: a = ' (rows=b)",
+            "Filter: a = ' (actual rows=1 time=x ms)",
+            "Filter: a = ' (rows=1)' (rows=7)",
+        ];
+        let told = lines.map(|line| super::of_line(line).told(None, Vec::new()));
+        let json = told.map(|told| Form::Json.written(&told));
+        for (line, json) in lines.iter().zip(&json[..3]) {
+            let details = line.strip_prefix("Filter: ").unwrap_or_default();
+            assert!(
+                json.contains(&format!("\"Details\": \"{details}\"")),
+                "{json}"
+            );
+            assert!(!json.contains("Rows"), "{json}");
+        }
+        assert!(json[3].contains("\"Details\": \"a = ' (rows=1)'\""));
+        assert!(json[3].contains("\"Plan Rows\": 7"));
+    }
 
     #[test]
     fn lines_are_steps_below_each_other() {

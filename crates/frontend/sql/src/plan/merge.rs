@@ -76,7 +76,7 @@ impl Binder<'_> {
         }
         self.targets.push(relation.oid);
         let shape = Arc::new(Shape::of(&relation)?);
-        let rules = {
+        let mut rules = {
             let scope = std::mem::take(&mut self.scope);
             self.scope.add(ScopeTable::of(&relation, None)?)?;
             let rules = self.rules(&relation);
@@ -102,7 +102,11 @@ impl Binder<'_> {
             let closed = std::mem::replace(&mut self.scope.closed, u16::from(!matched));
             let bound = self.merge_clause(&relation, (&shape, &rules, &keys), matched, clause);
             self.scope.closed = closed;
-            clauses.push(bound?);
+            let bound = bound?;
+            if let MergeAction::Update(assignments) = &bound.action {
+                rules.give(assignments.iter().map(|(at, _)| *at));
+            }
+            clauses.push(bound);
         }
         let merge = Merge {
             shape,
@@ -267,12 +271,14 @@ impl Binder<'_> {
                 },
             );
         }
+        let mut rules = rules.clone();
+        rules.give(targets.into_iter());
         let insert = Insert {
             shape: shape.clone(),
             source: InsertSource::Rows(Vec::new()),
             columns,
             as_given: false,
-            rules: rules.clone(),
+            rules,
             conflict: None,
             keys: keys.clone(),
             returning: None,

@@ -36,7 +36,7 @@ pub(crate) use change::{
 };
 pub(crate) use explain::explain;
 pub(crate) use explain_form::{Form, Told};
-pub(crate) use explain_tree::{Wanted, explained};
+pub(crate) use explain_tree::{Wanted, counts_of, explained};
 pub(crate) use factor::{factored, implied};
 pub(crate) use foreign::{Foreign, ForeignTables};
 pub(crate) use general::General;

@@ -194,7 +194,7 @@ impl Select {
     }
 
     /// Whether its rows may be others when it is run again, or rows locked by it may be.
-    pub(super) fn is_another_each_time(&self) -> bool {
+    pub(crate) fn is_another_each_time(&self) -> bool {
         let mut nothing = |_, _| {};
         let mut reads = Reads::new(&mut nothing);
         reads.select(self);

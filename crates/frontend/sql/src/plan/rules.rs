@@ -18,9 +18,19 @@ pub(crate) struct Rules {
     pub domains: Vec<(usize, Arc<DomainRules>)>,
     /// What the views that it is written through want of a row, by their names: check options. They are looked at when it is written.
     pub options: Vec<(String, Vec<Expr>)>,
+    /// Positions of the columns that the statement gives values: who may not read the table is told of these only. None for what no statement gives.
+    pub given: Option<Vec<usize>>,
 }
 
 impl Rules {
+    /// These columns are given values by the statement, too.
+    pub fn give(&mut self, positions: impl Iterator<Item = usize>) {
+        let given = self.given.get_or_insert_default();
+        given.extend(positions);
+        given.sort_unstable();
+        given.dedup();
+    }
+
     /// Whether any row fulfils them.
     pub fn allow_all(&self) -> bool {
         self.checks.is_empty() && self.domains.is_empty() && self.options.is_empty()
@@ -51,6 +61,7 @@ impl Binder<'_> {
             checks,
             domains,
             options: Vec::new(),
+            given: None,
         })
     }
 

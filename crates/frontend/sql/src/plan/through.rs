@@ -55,8 +55,6 @@ pub(super) struct Goal {
     levels: Vec<Level>,
     /// What the columns of the outermost view are.
     columns: Vec<JoinedColumn>,
-    /// Where the views' columns have defaults: positions in the table, and the defaults.
-    defaults: Vec<(usize, Box<str>)>,
 }
 
 impl Goal {
@@ -68,7 +66,6 @@ impl Goal {
             deed: Deed::Update,
             levels: Vec::new(),
             columns: Vec::new(),
-            defaults: Vec::new(),
         }
     }
 
@@ -131,6 +128,26 @@ impl Goal {
         Ok(number)
     }
 
+    /// The columns of one of the views that are a column of the table.
+    fn columns_above(&self, depth: usize, position: usize) -> impl Iterator<Item = usize> {
+        let levels = &self.levels[depth..];
+        let all = 0..levels.first().map_or(0, |level| level.reach.len());
+        all.filter(move |number| {
+            let mut at = Some(*number);
+            for level in levels {
+                at = at.and_then(|at| level.reach.get(at)?.ok());
+            }
+            at == Some(position)
+        })
+    }
+
+    fn own_default(&self, depth: usize, number: usize) -> Option<&str> {
+        let view = view_of(&self.levels[depth].view)?;
+        let mut defaults = view.defaults.iter();
+        let found = defaults.find(|(own, _)| usize::from(*own) == number + 1);
+        found.map(|(_, sql)| &**sql)
+    }
+
     #[cold]
     fn no_column(&self, level: &Level, number: usize, detail: &str) -> SqlError {
         let deed = match self.deed {
@@ -157,6 +174,12 @@ pub(super) fn view_of(relation: &Relation) -> Option<&View> {
     }
 }
 
+/// Whose rights count below a view: its owner's, unless it says that the user's do.
+fn owner_of(view: &Relation) -> Option<Box<str>> {
+    let invoker = view_of(view).is_some_and(View::is_invoker);
+    (!invoker).then(|| view.owner.clone())
+}
+
 /// `42601`: as it is said of a table's column that two of a view's are.
 #[cold]
 pub(super) fn assigned_twice(name: &str) -> SqlError {
@@ -171,20 +194,14 @@ impl Binder<'_> {
     /// `42P01`; `55000` for a view that is none of a table's rows.
     pub(super) fn goal(&mut self, name: &ast::ObjectName, deed: Deed, reads: bool) -> Result<Goal> {
         let named = self.relation(name)?;
-        self.uses(&named, deed.right());
-        if reads {
-            self.uses(&named, Rights::SELECT);
-        }
         let mut goal = Goal {
             deed,
             ..Goal::of_table(&named)
         };
-        while let Some(view) = view_of(&goal.table) {
+        while view_of(&goal.table).is_some() {
             if goal.levels.len() >= super::from::VIEW_DEPTH {
                 return Err(crate::parse::too_deep());
             }
-            // Below it counts who owns it, unless it says that the user does.
-            let owner = (!view.is_invoker()).then(|| goal.table.owner.clone());
             let view = goal.table.clone();
             let updatable = self.level(&view)?.and_then(|level| {
                 let none = !level.reach.iter().any(std::result::Result::is_ok);
@@ -195,18 +212,26 @@ impl Binder<'_> {
             });
             let level = updatable.map_err(|detail| refused(&view, deed, detail))?;
             goal.table = level.below.clone();
-            self.uses_as(&goal.table, deed.right(), owner.as_deref());
-            if reads {
-                self.uses_as(&goal.table, Rights::SELECT, owner.as_deref());
-            }
             goal.levels.push(level);
+        }
+        self.goal_wants(&goal, deed.right());
+        if reads {
+            self.goal_wants(&goal, Rights::SELECT);
         }
         self.targets.push(goal.table.oid);
         if goal.is_view() {
             goal.columns = self.columns_of_goal(&goal)?;
-            goal.defaults = self.defaults_through(&goal);
         }
         Ok(goal)
+    }
+
+    /// A right more that a statement needs on what it writes: on the view that it names, and on what each reads, of who counts there.
+    pub(super) fn goal_wants(&mut self, goal: &Goal, right: Rights) {
+        self.uses(&goal.named, right);
+        for level in &goal.levels {
+            let owner = owner_of(&level.view);
+            self.uses_as(&level.below, right, owner.as_deref());
+        }
     }
 
     /// Makes it number 0 of the scope, which is empty; the rules of the table.
@@ -308,7 +333,8 @@ impl Binder<'_> {
         Ok(all.collect())
     }
 
-    /// What stands for a column that a statement does not give, or of which it says DEFAULT: a view's own default, then the table's. UPDATE knows of a view's only, as in PostgreSQL.
+    /// What stands for a column that a statement does not give, or of which it says DEFAULT: the outermost view's own default, or that of the column's domain; then those of
+    /// the views below; then the table's. UPDATE knows of the outermost view's only, as in PostgreSQL.
     ///
     /// # Errors
     /// Of names and types.
@@ -318,41 +344,31 @@ impl Binder<'_> {
         position: usize,
         update: bool,
     ) -> Result<Expr> {
-        let own = goal.defaults.iter().find(|(at, _)| *at == position);
-        let Some((_, sql)) = own else {
-            if goal.is_view() && update {
-                return Ok(Expr::Const(vellum_row::Value::Null));
-            }
+        let Some(table) = goal.table.table().filter(|_| goal.is_view()) else {
             return self.default(&goal.table, position);
         };
-        let column = goal
-            .table
-            .table()
-            .map(|table| table.schema.column(position));
-        let column = column.ok_or_else(|| SqlError::internal("no table"))?;
-        let node = crate::parse::expression(sql)?;
-        let scope = std::mem::take(&mut self.scope);
-        let bound = self.expr(&node);
-        self.scope = scope;
-        self.coerce(bound?, column.ty, column.typmod, CastContext::Assignment)
-    }
-
-    /// The defaults of views' columns, the outer views' first.
-    fn defaults_through(&self, goal: &Goal) -> Vec<(usize, Box<str>)> {
-        let mut defaults = Vec::new();
-        for (depth, level) in goal.levels.iter().enumerate() {
-            let own = view_of(&level.view).map_or(&[][..], |view| &view.defaults);
-            for (number, sql) in own {
-                let mut at = Some(usize::from(*number) - 1);
-                for below in &goal.levels[depth..] {
-                    at = at.and_then(|at| below.reach.get(at)?.ok());
-                }
-                if let Some(at) = at {
-                    defaults.push((at, sql.clone()));
-                }
+        let column = table.schema.column(position);
+        for depth in 0..goal.levels.len() {
+            let mut own = goal.columns_above(depth, position).peekable();
+            let has_it = own.peek().is_some();
+            if let Some(sql) = own.find_map(|number| goal.own_default(depth, number)) {
+                let node = crate::parse::expression(sql)?;
+                let scope = std::mem::take(&mut self.scope);
+                let bound = self.expr(&node);
+                self.scope = scope;
+                return self.coerce(bound?, column.ty, column.typmod, CastContext::Assignment);
+            }
+            if has_it
+                && let Some(domain) = table.domain_of(column.id)
+                && let Some(default) = self.domain_default(domain)?
+            {
+                return Ok(default);
+            }
+            if update {
+                return Ok(Expr::Const(vellum_row::Value::Null));
             }
         }
-        defaults
+        self.default(&goal.table, position)
     }
 
     /// The columns of the outermost view, over the table.

@@ -185,6 +185,13 @@ impl Binder<'_> {
                 _ => reach.extend((0..names.len()).map(Ok)),
             }
         }
+        // A star that was kept as one: columns that were added since are none of the view's.
+        if !matches!(
+            select.projection.last(),
+            Some(ast::SelectItem::UnnamedExpr(_) | ast::SelectItem::ExprWithAlias { .. })
+        ) {
+            reach.truncate(own.columns.len());
+        }
         if reach.len() != own.columns.len() {
             return Err(SqlError::internal("a view with other columns"));
         }

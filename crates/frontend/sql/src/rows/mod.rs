@@ -14,7 +14,7 @@ pub(crate) use entry::{entry, primary_key_of};
 pub(crate) use part::{Part, Parts, bound_condition, bound_expression, settings as index_settings};
 pub(crate) use write::{
     Duplicate, assign, changes_a_key, delete, duplicate_in, insert, insert_entry, key_of, load,
-    update,
+    may_read, update,
 };
 
 use crate::catalog::{Relation, Table};

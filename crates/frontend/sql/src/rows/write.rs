@@ -4,9 +4,10 @@
 
 use super::part::{Part, computed};
 use super::{Shape, entry, primary_key_of};
-use crate::catalog::Catalog;
+use crate::catalog::{Catalog, Relation};
 use crate::error::{Result, SqlError};
-use crate::expr::{Environment, RowRef};
+use crate::expr::{Builtin, Environment, RowRef};
+use crate::roles::Rights;
 use crate::sqlstate;
 use crate::system::part_text;
 use smallvec::SmallVec;
@@ -418,11 +419,24 @@ impl Duplicate {
             names.join(", "),
             shown.join(", ")
         );
-        SqlError::new(sqlstate::UNIQUE_VIOLATION, message)
-            .with_detail(detail)
+        let error = SqlError::new(sqlstate::UNIQUE_VIOLATION, message)
             .on_table(relation, catalog)
-            .on_constraint(&index.name)
+            .on_constraint(&index.name);
+        match may_read(env, catalog, relation) {
+            true => error.with_detail(detail),
+            false => error,
+        }
     }
+}
+
+/// Whether the values of a table's rows may be told to the user.
+pub(crate) fn may_read(env: &dyn Environment, catalog: &Catalog, relation: &Relation) -> bool {
+    // Who has no name here has the table to itself.
+    let user = env.ask(Builtin::CurrentUser, &[]);
+    user.ok().is_none_or(|user| {
+        let name = user.as_ref().as_str().unwrap_or_default();
+        catalog.allows(name, relation, Rights::SELECT)
+    })
 }
 
 /// Adds the entry of a row to one index.

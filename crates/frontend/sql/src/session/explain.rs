@@ -4,7 +4,7 @@ use super::Session;
 use super::run::{Output, Prepared, no_parameter};
 use crate::error::{Result, SqlError};
 use crate::expr::Explain;
-use crate::plan::{Form, Program, Told, Wanted, explain, explained};
+use crate::plan::{Form, Program, Told, Wanted, counts_of, explain, explained};
 use crate::sqlstate;
 use crate::wire::CommandTag;
 use sqlparser::ast::{Expr, Ident, Statement, UtilityOption, Value};
@@ -136,6 +136,8 @@ impl Session {
         let started = monotonic_nanos();
         let program = self.program(&inner)?;
         let planned = monotonic_nanos() - started;
+        // Also what is not run: a plan tells of what it reads.
+        self.check_program(&program)?;
         if params.len() < program.params.len() {
             return Err(no_parameter(params.len()));
         }
@@ -201,7 +203,7 @@ impl Session {
     ) -> Vec<(String, Told)> {
         let plain = |name: &str, value: String| (name.to_owned(), Told::Plain(value));
         let mut first = Vec::new();
-        let told_of_step = steps.iter().any(|line| line.contains("(actual rows="));
+        let told_of_step = steps.iter().any(|line| counts_of(line).is_some());
         if let Some(done) = done.filter(|_| !told_of_step) {
             if asked.timing {
                 first.push(plain("Actual Total Time", format!("{:.3}", done.spent)));

@@ -135,6 +135,7 @@ corpus!(
     type_names,
     unions,
     view_changes,
+    view_defaults,
     views,
     window_ranges,
     with_once,

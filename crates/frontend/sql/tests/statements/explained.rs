@@ -135,3 +135,31 @@ fn options_are_those_of_postgresql() {
         assert_eq!(error.fields().position, place, "{options}");
     }
 }
+
+#[test]
+fn a_plan_runs_nothing() {
+    let mut client = client();
+    client.ok("create sequence s; create table w (id int)");
+    let next = "(select nextval('s') as id)";
+    for sql in [
+        "explain with w as (insert into w values (50) returning id) select distinct on (id) id from w",
+        "explain (format json) with w as (insert into w values (50) returning id) select id from w order by id, random()",
+        &format!("explain with n as {next} select distinct on (n.id) n.id from n join n m on true"),
+        "explain select distinct on (a) a, (select nextval('s')) from t",
+        "explain select distinct on (a) a, (select nextval('s') from generate_series(1, 3) limit 1) from t",
+        "explain select distinct on (g) g from generate_series(1, nextval('s')) g limit nextval('s')",
+        "explain select distinct on (g) g from unnest(array[nextval('s')]) g",
+        "explain values (nextval('s')) union select a from t order by 1",
+        "explain select distinct on (x.a) x.a from t x, (select z.n from t y, lateral (select nextval('s') as n from t where a = y.a) z) q",
+        "explain select distinct on (a) a from t where a in (select nextval('s'))",
+        &format!(
+            "explain with recursive r (id) as (select nextval('s') union all select id + 1 from r where id < 3) select distinct on (r.id) r.id from r, {next} n"
+        ),
+    ] {
+        client.ok(sql);
+        assert_eq!(client.ok("select count(*) from w"), "0", "{sql}");
+        assert_eq!(client.ok("select is_called from s"), "f", "{sql}");
+    }
+    client.ok("explain analyze with w as (insert into w values (50) returning id) select distinct on (id) id from w");
+    assert_eq!(client.ok("select count(*) from w"), "1");
+}

@@ -319,3 +319,172 @@ fn sessions_begin_with_what_is_kept_for_their_role_and_the_database() {
     );
     assert_eq!(client.ok("select count(*) from pg_db_role_setting"), "0");
 }
+
+#[test]
+fn on_conflict_needs_the_rights_of_what_it_may_do() {
+    let mut client = Client::new();
+    client.ok("create table sec (id int primary key, secret text); create role u");
+    client.ok("create view sv as select * from sec; insert into sec values (1, 'x')");
+    let update = |name: &str| {
+        format!("insert into {name} values (1, 'x') on conflict (id) do update set secret = 'y'")
+    };
+    for name in ["sec", "sv"] {
+        client.ok(&format!("grant insert on {name} to u; set role u"));
+        let nothing = format!("insert into {name} values (1, 'x') on conflict do nothing");
+        let target = format!("insert into {name} values (1, 'x') on conflict (id) do nothing");
+        client.ok(&nothing);
+        assert_eq!(client.state(&target), "42501");
+        assert_eq!(client.state(&update(name)), "42501");
+        client.ok(&format!(
+            "reset role; grant select on {name} to u; set role u"
+        ));
+        client.ok(&target);
+        assert_eq!(client.state(&update(name)), "42501");
+        client.ok(&format!(
+            "reset role; grant update on {name} to u; set role u"
+        ));
+        client.ok(&update(name));
+        client.ok(&format!("reset role; revoke all on {name} from u"));
+    }
+    // Below a view it is its owner's right that counts.
+    client.ok("create role o; grant insert, select on sec to o; alter view sv owner to o");
+    client.ok("grant insert, select, update on sv to u; set role u");
+    assert_eq!(
+        client.failure(&update("sv")).message(),
+        "permission denied for table sec"
+    );
+    client.ok("reset role; grant update on sec to o; set role u");
+    client.ok(&update("sv"));
+}
+
+#[test]
+fn an_update_that_reads_its_row_needs_to_select() {
+    let mut client = Client::new();
+    client.ok("create table ct (id int, a int, b int, c int[]); create role u");
+    client.ok("create view cv as select * from ct where id > 0");
+    client.ok("insert into ct values (1, 2, 3, '{1}'); grant update on ct, cv to u; set role u");
+    for name in ["ct", "cv"] {
+        for value in [
+            "b",
+            "a + 1",
+            "(select b)",
+            "(select x from (select b) t (x))",
+        ] {
+            let sql = format!("update {name} set a = {value}");
+            assert_eq!(client.state(&sql), "42501", "{sql}");
+        }
+        assert_eq!(
+            client.state(&format!("update {name} set c[1] = b")),
+            "42501"
+        );
+        for set in [
+            "a = 1",
+            "a = default",
+            "a = (select 1)",
+            "c[1] = 2, c[2] = 4",
+        ] {
+            client.ok(&format!("update {name} set {set}"));
+        }
+    }
+    client.ok("reset role");
+    assert_eq!(client.ok("select * from ct"), "1|1|3|{2,4}");
+}
+
+#[test]
+fn a_refused_row_shows_what_was_given_to_who_may_not_read() {
+    let mut client = Client::new();
+    client.ok("create table ct (id int not null, a int check (a > 0), b int default 5)");
+    client.ok("create view cv as select * from ct where id < 100 with check option");
+    client.ok("insert into ct values (1, 1); create role u; grant insert, update on ct, cv to u");
+    let detail = |client: &mut Client, sql: &str| {
+        let failure = client.failure(sql);
+        failure.fields().detail.as_deref().map(str::to_owned)
+    };
+    let cases = [
+        ("update ct set a = -1", "(a) = (-1)", "(1, -1, 5)"),
+        (
+            "insert into ct (a, id) values (-5, 2)",
+            "(id, a) = (2, -5)",
+            "(2, -5, 5)",
+        ),
+        ("insert into ct (a) values (2)", "(a) = (2)", "(null, 2, 5)"),
+        ("update cv set id = 200", "(id) = (200)", "(200, 1, 5)"),
+        (
+            "insert into cv (id) values (200)",
+            "(id) = (200)",
+            "(200, null, 5)",
+        ),
+    ];
+    for (sql, given, all) in cases {
+        client.ok("set role u");
+        let told = format!("Failing row contains {given}.");
+        assert_eq!(detail(&mut client, sql), Some(told), "{sql}");
+        client.ok("reset role");
+        let told = format!("Failing row contains {all}.");
+        assert_eq!(detail(&mut client, sql), Some(told), "{sql}");
+    }
+    client.ok("set role u");
+    assert_eq!(detail(&mut client, "insert into ct default values"), None);
+}
+
+#[test]
+fn explain_needs_the_rights_of_its_statement() {
+    let mut client = Client::new();
+    client.ok("create table ct (id int); create role u; set role u");
+    for sql in [
+        "explain select * from ct",
+        "explain (format json) delete from ct",
+        "explain select distinct on (id) id from ct",
+    ] {
+        assert_eq!(client.state(sql), "42501", "{sql}");
+    }
+}
+
+#[test]
+fn keys_are_told_to_who_may_read_the_table() {
+    let mut client = Client::new();
+    client.ok("create table pk (id int primary key, b text unique default 'b')");
+    client.ok("create table fk (id int references pk); insert into pk values (1); insert into fk values (1)");
+    client.ok("create role u; grant insert, update, delete on pk, fk to u");
+    let cases = [
+        (
+            "insert into pk values (2)",
+            None,
+            "Key (b)=(b) already exists.",
+        ),
+        (
+            "insert into pk values (1, 'c')",
+            None,
+            "Key (id)=(1) already exists.",
+        ),
+        (
+            "insert into fk values (7)",
+            Some("Key is not present in table \"pk\"."),
+            "Key (id)=(7) is not present in table \"pk\".",
+        ),
+        (
+            "update pk set id = 5",
+            Some("Key is still referenced from table \"fk\"."),
+            "Key (id)=(1) is still referenced from table \"fk\".",
+        ),
+        (
+            "delete from pk",
+            Some("Key is still referenced from table \"fk\"."),
+            "Key (id)=(1) is still referenced from table \"fk\".",
+        ),
+    ];
+    for (sql, without, with) in cases {
+        client.ok("set role u");
+        assert_eq!(
+            client.failure(sql).fields().detail.as_deref(),
+            without,
+            "{sql}"
+        );
+        client.ok("reset role");
+        assert_eq!(
+            client.failure(sql).fields().detail.as_deref(),
+            Some(with),
+            "{sql}"
+        );
+    }
+}
