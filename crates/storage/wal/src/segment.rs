@@ -118,6 +118,8 @@ pub(crate) struct Segments {
     growing: Mutex<()>,
     /// See [`Segments::set_unbounded`].
     unbounded: AtomicBool,
+    /// Whether the last file that was wanted found no room on the disk: then the log is as large as it is, whatever the settings say.
+    disk_is_full: AtomicBool,
 }
 
 /// Where a round may write.
@@ -251,6 +253,7 @@ impl Segments {
             table,
             growing: Mutex::new(()),
             unbounded: AtomicBool::new(false),
+            disk_is_full: AtomicBool::new(false),
         };
         // One to start with and one to go on in, whatever the bound says: an incarnation that cannot
         // start could never give anything back. On a full disk the one has to do until a checkpoint releases
@@ -283,6 +286,9 @@ impl Segments {
         let index = self.table.lock().next_index;
         let name = segment_name(index);
         let made = self.fill(&name);
+        let full = matches!(made, Err(StorageError::OutOfSpace { .. }));
+        // Relaxed: who sees it late asks once more.
+        self.disk_is_full.store(full, Ordering::Relaxed);
         match made {
             Ok(file) => {
                 let mut table = self.table.lock();
@@ -340,8 +346,8 @@ impl Segments {
         }
         match self.make_file() {
             Ok(()) => Ok(true),
-            // A full disk bounds the log as the setting does.
-            Err(StorageError::OutOfSpace { .. }) => Ok(false),
+            // A full disk bounds the log as the setting does: with files as few as there are, less may have to be left free.
+            Err(StorageError::OutOfSpace { .. }) => Ok(self.would_grant(missing, purpose)),
             Err(error) => Err(error),
         }
     }
@@ -364,9 +370,14 @@ impl Segments {
 
     /// What a grant for `purpose` must leave free (I1). A segment for others' rollbacks: that much is lost in
     /// the current one when the database is opened again. Another one and a half for checkpoints: carrying the
-    /// undo of a whole segment forward takes about as much. A log of a few segments has only half of one for them.
-    fn headroom(&self, purpose: Purpose) -> u64 {
-        let small = self.config.segments_max() < SEGMENTS_TO_CARRY;
+    /// undo of a whole segment forward takes about as much. A log of a few segments has only half of one for them, and one that
+    /// is as small because the disk is full likewise: of three files two and a half are never free once half of the current one is written.
+    fn headroom(&self, table: &Table, purpose: Purpose) -> u64 {
+        let mut segments = self.config.segments_max();
+        if self.disk_is_full.load(Ordering::Relaxed) {
+            segments = segments.min((table.live.len() + table.free.len()) as u64);
+        }
+        let small = segments < SEGMENTS_TO_CARRY;
         match purpose {
             Purpose::Forward | Purpose::Optional if small => self.usable(),
             Purpose::Forward | Purpose::Optional => self.usable() * 5 / 2,
@@ -380,12 +391,12 @@ impl Segments {
     /// for a checkpoint first, while there is room for one.
     pub fn undo_runs_short(&self, bytes: u64) -> bool {
         let table = self.table.lock();
-        let needed = self.headroom(Purpose::Forward);
+        let needed = self.headroom(&table, Purpose::Forward);
         table.held + bytes + needed > self.free_bytes(&table)
     }
 
     fn grantable(&self, table: &Table, bytes: u64, purpose: Purpose) -> bool {
-        table.held + bytes + self.headroom(purpose) <= self.free_bytes(table)
+        table.held + bytes + self.headroom(table, purpose) <= self.free_bytes(table)
     }
 
     /// Grants log bytes to a slot, if they are there.

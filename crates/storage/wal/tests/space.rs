@@ -134,6 +134,59 @@ fn full_disk_bounds_the_log_and_rollback_still_fits() {
     }
 }
 
+/// Three files are all that the disk has room for, where the settings would have a thousand: each change is released behind the next.
+#[test]
+fn regress_log_of_three_files_on_a_full_disk_goes_round() {
+    struct Release(std::sync::OnceLock<Arc<Engine>>);
+    impl LogSpace for Release {
+        fn make_space(&self) -> vellum_base::Result<bool> {
+            let log = &self.0.get().unwrap().log;
+            log.flush_round()?;
+            Ok(log.release_before(log.position())? > 0)
+        }
+    }
+    let dir = SimulatedDirectory::new();
+    let config = LogConfig {
+        log_bytes_max: 64 << 20,
+        ..small()
+    };
+    let hook = Arc::new(Release(std::sync::OnceLock::new()));
+    let engine = open(Arc::new(dir.clone()), config, LogStart::first()).unwrap();
+    let engine = Arc::new(engine);
+    assert!(hook.0.set(engine.clone()).is_ok());
+    engine.log.set_log_space(hook.clone());
+    // One more than the two that a log begins with.
+    dir.set_space_limit(Some(dir.used_space() + small().segment_bytes));
+    for i in 0..600_u16 {
+        let slot = engine.log.slot(SlotId(i % 4));
+        slot.reserve(2000)
+            .unwrap_or_else(|error| panic!("{i}: {error}"));
+        let mut guard = slot.lock();
+        let gsn = guard.draw(Gsn::ZERO);
+        guard.append(&header(CHANGE, 0, 1, gsn), &[&[7; 1500]], &[]);
+    }
+    assert_eq!(dir.list("log").unwrap().len(), 3);
+    // With room it has as many as it wants again.
+    dir.set_space_limit(None);
+    let mut alone = Arc::into_inner({
+        drop(hook);
+        engine.log.set_log_space(Arc::new(Nothing));
+        engine
+    })
+    .expect("nobody else has it");
+    fill(&mut alone);
+    assert!(dir.list("log").unwrap().len() > 100);
+}
+
+/// Space that nobody can make.
+struct Nothing;
+
+impl LogSpace for Nothing {
+    fn make_space(&self) -> vellum_base::Result<bool> {
+        Ok(false)
+    }
+}
+
 #[test]
 fn another_writer_waits_for_the_hook_that_recycles() {
     struct Hook(Mutex<u32>, std::sync::OnceLock<Arc<Engine>>);
