@@ -116,6 +116,11 @@ fn version(reader: &mut Reader<'_>) -> Option<u8> {
     VERSIONS.contains(&found).then_some(found)
 }
 
+/// Whether a later version of Vellum has written a row.
+pub(super) fn is_newer(value: &[u8]) -> bool {
+    value.first() > Some(VERSIONS.end())
+}
+
 /// Reads a schema's row.
 pub(super) fn decode_namespace(oid: Oid, value: &[u8]) -> Option<Namespace> {
     let mut reader = Reader::new(value);
@@ -591,6 +596,14 @@ mod tests {
             acl: None,
             kind: Kind::Table(Box::new(table)),
         }
+    }
+
+    #[test]
+    fn rows_of_a_later_version_are_told_from_damaged_ones() {
+        let mut row = encode_relation(&table_with(Vec::new())).unwrap();
+        assert!(!is_newer(&row) && !is_newer(&[]) && !is_newer(&[0]));
+        row[0] = VERSIONS.end() + 1;
+        assert!(is_newer(&row) && decode_relation(7, &row, &Runtimes::default()).is_none());
     }
 
     fn index(columns: Vec<IndexColumn>) -> Index {

@@ -59,7 +59,7 @@ impl Store {
     /// Reads the whole catalog.
     ///
     /// # Errors
-    /// `XX001` for rows that cannot be read.
+    /// `XX001` for rows that cannot be read; `0A000` for those of a newer version.
     pub fn load(transaction: &Transaction, runtimes: &Runtimes, version: u64) -> Result<Catalog> {
         let mut catalog = Catalog::of_system(version, runtimes);
         for role in roles::all(transaction)? {
@@ -72,6 +72,9 @@ impl Store {
             let (kind, rest) = key.split_first().ok_or_else(damaged)?;
             if matches!(*kind, NAME | TYPE_NAME) {
                 continue;
+            }
+            if *kind > SETTINGS {
+                return Err(newer());
             }
             if *kind == COMMENT {
                 let comment = comment_of(rest, value).ok_or_else(damaged)?;
@@ -88,12 +91,13 @@ impl Store {
             let oid = oid.map_err(|_| damaged())?;
             let change = match *kind {
                 NAMESPACE => {
-                    let namespace = codec::decode_namespace(oid, value).ok_or_else(damaged)?;
+                    let namespace = codec::decode_namespace(oid, value);
+                    let namespace = namespace.ok_or_else(|| unreadable(value))?;
                     Change::PutNamespace(Arc::new(namespace))
                 }
                 RELATION => {
                     let relation = codec::decode_relation(oid, value, runtimes);
-                    Change::PutRelation(Arc::new(relation.ok_or_else(damaged)?))
+                    Change::PutRelation(Arc::new(relation.ok_or_else(|| unreadable(value))?))
                 }
                 _ => return Err(damaged()),
             };
@@ -317,6 +321,24 @@ fn schema_there(name: &str) -> SqlError {
     SqlError::new(sqlstate::DUPLICATE_SCHEMA, message)
 }
 
+/// A row of a namespace or a relation that could not be decoded.
+#[cold]
+fn unreadable(value: &[u8]) -> SqlError {
+    match codec::is_newer(value) {
+        true => newer(),
+        false => damaged(),
+    }
+}
+
+/// What a later version of Vellum has written, which this one does not know: nothing is wrong with the directory.
+#[cold]
+fn newer() -> SqlError {
+    let message = "the catalog was written by a newer version of Vellum";
+    SqlError::new(sqlstate::FEATURE_NOT_SUPPORTED, message)
+        .with_hint("Use that version, or a newer one, with this directory.")
+}
+
+#[cold]
 fn damaged() -> SqlError {
     SqlError::new(
         sqlstate::DATA_CORRUPTED,
