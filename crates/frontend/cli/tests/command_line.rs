@@ -618,3 +618,22 @@ fn a_statement_that_fails_prints_no_result() {
     ]);
     assert_eq!(stdout(&output), "q\n");
 }
+
+/// Whoever can read the files has all that is in the database, past its passwords.
+#[test]
+fn what_is_made_is_its_owners_alone() {
+    use std::os::unix::fs::PermissionsExt;
+    let world = World::new();
+    let (db, copy) = (world.path("made"), world.path("copied"));
+    let made = vellum(&["sql", "--data", &db, "-c", "CREATE TABLE t (a int)"]);
+    assert_eq!(code(&made), 0, "{}", stderr(&made));
+    let copied = vellum(&["backup", &db, &copy]);
+    assert_eq!(code(&copied), 0, "{}", stderr(&copied));
+    let mode = |path: &Path| std::fs::metadata(path).unwrap().permissions().mode() & 0o777;
+    for root in [&db, &copy] {
+        assert_eq!(mode(Path::new(root)), 0o700, "{root}");
+        for path in contents(Path::new(root)).keys() {
+            assert_eq!(mode(path), 0o600, "{path:?}");
+        }
+    }
+}

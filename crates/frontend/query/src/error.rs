@@ -59,7 +59,7 @@ impl From<DataFusionError> for Error {
                 arrow::error::ArrowError::ExternalError(failure) => {
                     DataFusionError::External(failure).into()
                 }
-                arrow::error::ArrowError::IoError(_, error) => Self::File(error),
+                arrow::error::ArrowError::IoError(_, error) => file_error(&error),
                 inner => Self::internal(DataFusionError::ArrowError(Box::new(inner), backtrace)),
             },
             DataFusionError::Context(_, inner) | DataFusionError::Diagnostic(_, inner) => {
@@ -69,7 +69,7 @@ impl From<DataFusionError> for Error {
                 Ok(inner) => inner.into(),
                 Err(shared) => shared_error(&shared),
             },
-            DataFusionError::IoError(error) => Self::File(error),
+            DataFusionError::IoError(error) => file_error(&error),
             DataFusionError::ResourcesExhausted(text) => Self::Memory(text),
             DataFusionError::NotImplemented(text) | DataFusionError::Plan(text) => {
                 Self::Unplanned(text)
@@ -101,9 +101,33 @@ fn shared_error(shared: &DataFusionError) -> Error {
     }
 }
 
-/// The same of a file, for one of those who share it.
+/// What went wrong with a file. Who writes spills wraps what the system says in errors of its own, whose kind says nothing: the innermost counts.
 fn file_error(error: &io::Error) -> Error {
-    Error::File(io::Error::new(error.kind(), error.to_string()))
+    let mut error = error;
+    while let Some(within) = error.get_ref().and_then(within) {
+        error = within;
+    }
+    // Not its text, where there is better: that may name the file, and the server's directories do not concern a client.
+    Error::File(match (error.raw_os_error(), error.kind()) {
+        (Some(code), _) => io::Error::from_raw_os_error(code),
+        (None, io::ErrorKind::Other) => io::Error::other(error.to_string()),
+        (None, kind) => kind.into(),
+    })
+}
+
+/// The error of a file in another.
+fn within<'e>(error: &'e (dyn std::error::Error + Send + Sync + 'static)) -> Option<&'e io::Error> {
+    if let Some(found) = error.downcast_ref::<io::Error>() {
+        return Some(found);
+    }
+    match error.downcast_ref::<DataFusionError>()?.find_root() {
+        DataFusionError::IoError(found) => Some(found),
+        DataFusionError::ArrowError(inner, _) => match &**inner {
+            arrow::error::ArrowError::IoError(_, found) => Some(found),
+            _ => None,
+        },
+        _ => None,
+    }
 }
 
 /// The text of a failure that somebody else has.
@@ -147,4 +171,31 @@ pub(crate) fn carried(failure: Failure) -> DataFusionError {
         text: failure.to_string(),
         failure: Mutex::new(Some(failure)),
     }))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Symptom: `58030` for a sort on a full disk. Cause: who writes spills wraps the system's error twice, and its kind says nothing then.
+    #[test]
+    fn regress_a_full_disk_is_told_however_deep_it_stands() {
+        let full = || io::Error::from_raw_os_error(28);
+        let spilled = || io::Error::other(DataFusionError::IoError(full()));
+        let arrow = arrow::error::ArrowError::IoError(String::new(), spilled());
+        let named = io::Error::new(io::ErrorKind::StorageFull, "no space at path \"/secret\"");
+        for error in [
+            DataFusionError::IoError(full()),
+            DataFusionError::IoError(spilled()),
+            DataFusionError::ArrowError(Box::new(arrow), None).context("sorting"),
+            DataFusionError::Shared(std::sync::Arc::new(DataFusionError::IoError(spilled()))),
+            DataFusionError::IoError(io::Error::other(named)),
+        ] {
+            let Error::File(found) = Error::from(error) else {
+                panic!("of a file");
+            };
+            assert_eq!(found.kind(), io::ErrorKind::StorageFull);
+            assert!(!found.to_string().contains("secret"));
+        }
+    }
 }

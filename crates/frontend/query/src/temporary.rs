@@ -18,8 +18,10 @@ impl TemporaryFile {
     /// Those of the operating system; the bytes are not there then, as far as later calls go.
     pub fn append(&mut self, bytes: &[u8]) -> io::Result<u64> {
         let at = self.length;
-        self.file.seek(SeekFrom::Start(at))?;
-        self.file.write_all(bytes)?;
+        // The file without its name: errors are told to clients, whom the server's directories do not concern.
+        let file = self.file.as_file_mut();
+        file.seek(SeekFrom::Start(at))?;
+        file.write_all(bytes)?;
         self.length += bytes.len() as u64;
         Ok(at)
     }
@@ -29,8 +31,9 @@ impl TemporaryFile {
     /// # Errors
     /// Those of the operating system, also if there are not so many.
     pub fn read(&mut self, at: u64, into: &mut [u8]) -> io::Result<()> {
-        self.file.seek(SeekFrom::Start(at))?;
-        self.file.read_exact(into)
+        let file = self.file.as_file_mut();
+        file.seek(SeekFrom::Start(at))?;
+        file.read_exact(into)
     }
 }
 
@@ -43,7 +46,7 @@ impl Engine {
         let Some(directory) = self.spill_directory().map_err(io::Error::other)? else {
             return Ok(None);
         };
-        let file = NamedTempFile::new_in(directory)?;
+        let file = NamedTempFile::new_in(directory).map_err(|error| error.kind())?;
         Ok(Some(TemporaryFile { file, length: 0 }))
     }
 }

@@ -2,6 +2,10 @@
 //!
 //! Concurrency: one thread with a runtime of its own; what it answers is computed from counters and blocks nobody, and nothing
 //! of it can delay a client of the database.
+//!
+//! Invariants:
+//! - H1 At most [`CONNECTIONS_MAX`] connections are open, each for at most [`CONNECTION_TIME`]: who sends half a request, or nothing, takes no descriptors from
+//!   clients of the database. Others wait in the system's queue.
 
 use crate::exposition;
 use crate::server::Shared;
@@ -11,10 +15,21 @@ use axum::http::{StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
 use std::io;
-use std::net::TcpListener;
+use std::net::{SocketAddr, TcpListener};
+use std::pin::{Pin, pin};
 use std::sync::{Arc, Weak};
+use std::task::{Context, Poll};
 use std::thread::{self, JoinHandle};
-use tokio::sync::oneshot;
+use std::time::Duration;
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::net::TcpStream;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, oneshot};
+use tokio::time::Sleep;
+
+/// Connections at once.
+const CONNECTIONS_MAX: usize = 32;
+/// How long one stays, however many requests it is used for.
+const CONNECTION_TIME: Duration = Duration::from_secs(5);
 
 /// The thread; dropping it ends it.
 #[derive(Debug)]
@@ -40,7 +55,10 @@ impl Http {
             .route("/health", get(health))
             .with_state(Arc::downgrade(shared));
         let serve = async move {
-            let listener = tokio::net::TcpListener::from_std(listener)?;
+            let listener = Few {
+                listener: tokio::net::TcpListener::from_std(listener)?,
+                room: Arc::new(Semaphore::new(CONNECTIONS_MAX)),
+            };
             tokio::select! {
                 served = axum::serve(listener, router) => served,
                 // Told, or nobody is left who could tell.
@@ -68,6 +86,93 @@ impl Drop for Http {
             // A panic in it was reported when it happened.
             let _ = thread.join();
         }
+    }
+}
+
+/// A listener with few connections at once (H1).
+struct Few {
+    listener: tokio::net::TcpListener,
+    room: Arc<Semaphore>,
+}
+
+impl axum::serve::Listener for Few {
+    type Io = Brief;
+    type Addr = SocketAddr;
+
+    async fn accept(&mut self) -> (Brief, SocketAddr) {
+        loop {
+            let Ok(place) = self.room.clone().acquire_owned().await else {
+                // Nobody closes it.
+                return std::future::pending().await;
+            };
+            match self.listener.accept().await {
+                Ok((stream, address)) => {
+                    let brief = Brief {
+                        stream,
+                        end: Box::pin(tokio::time::sleep(CONNECTION_TIME)),
+                        _place: place,
+                    };
+                    return (brief, address);
+                }
+                Err(error) => {
+                    tracing::warn!(%error, "cannot accept a connection over HTTP");
+                    tokio::time::sleep(Duration::from_secs(1)).await;
+                }
+            }
+        }
+    }
+
+    fn local_addr(&self) -> io::Result<SocketAddr> {
+        self.listener.local_addr()
+    }
+}
+
+/// A connection that ends at a moment (H1).
+struct Brief {
+    stream: TcpStream,
+    end: Pin<Box<Sleep>>,
+    _place: OwnedSemaphorePermit,
+}
+
+impl Brief {
+    /// An error once its time is over; until then whoever asks is woken when it is.
+    fn check(&mut self, context: &mut Context<'_>) -> io::Result<()> {
+        match self.end.as_mut().poll(context) {
+            Poll::Ready(()) => Err(io::ErrorKind::TimedOut.into()),
+            Poll::Pending => Ok(()),
+        }
+    }
+}
+
+impl AsyncRead for Brief {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        into: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        self.check(context)?;
+        pin!(&mut self.stream).poll_read(context, into)
+    }
+}
+
+impl AsyncWrite for Brief {
+    fn poll_write(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        bytes: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        self.check(context)?;
+        pin!(&mut self.stream).poll_write(context, bytes)
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        self.check(context)?;
+        pin!(&mut self.stream).poll_flush(context)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        self.check(context)?;
+        pin!(&mut self.stream).poll_shutdown(context)
     }
 }
 

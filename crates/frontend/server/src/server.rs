@@ -21,7 +21,7 @@ use crate::sessions::Sessions;
 use crate::settings::{Settings, SettingsError};
 use crate::tls::Tls;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
-use signal_hook::consts::{SIGINT, SIGTERM};
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 use std::io;
 use std::net::SocketAddr;
@@ -79,7 +79,8 @@ pub struct Server {
     new_password: Option<PathBuf>,
 }
 
-/// SIGTERM and SIGINT, from now on: one that comes while a server starts is not lost, and stops it once it runs.
+/// SIGTERM and SIGINT, from now on: one that comes while a server starts is not lost, and stops it once it runs. SIGHUP, by which a terminal that is closed ends what
+/// was started in it, and which others take for "read the settings again", stops nothing.
 #[derive(Debug)]
 pub struct StopSignals(Signals);
 
@@ -89,7 +90,17 @@ impl StopSignals {
     /// # Errors
     /// If the system does not give them.
     pub fn new() -> io::Result<Self> {
-        Signals::new([SIGTERM, SIGINT]).map(Self)
+        Signals::new([SIGTERM, SIGINT, SIGHUP]).map(Self)
+    }
+
+    /// Waits for one that stops the server; `None` once the handle is closed.
+    fn wait(signals: &mut Signals) -> Option<i32> {
+        signals.forever().find(|signal| {
+            if *signal == SIGHUP {
+                tracing::info!("SIGHUP does nothing: settings are read at the start");
+            }
+            *signal != SIGHUP
+        })
     }
 }
 
@@ -229,7 +240,7 @@ impl Server {
     /// As [`Server::stop`], and if the system gives no thread.
     pub fn run(self, signals: StopSignals) -> Result<(), StartError> {
         let StopSignals(mut signals) = signals;
-        if let Some(signal) = signals.forever().next() {
+        if let Some(signal) = StopSignals::wait(&mut signals) {
             tracing::info!(signal, "stopping");
         }
         let handle = signals.handle();
@@ -237,7 +248,7 @@ impl Server {
         let impatient = thread::Builder::new()
             .name("vellum-signals".into())
             .spawn(move || {
-                if signals.forever().next().is_some() {
+                if StopSignals::wait(&mut signals).is_some() {
                     sessions.cancel_all();
                     sessions.disconnect_all();
                 }

@@ -25,7 +25,7 @@ use rustix::io::Errno;
 use std::collections::BTreeMap;
 use std::fs;
 use std::io;
-use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt};
+use std::os::unix::fs::{DirBuilderExt, FileExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use vellum_base::{Result, StorageError};
@@ -71,7 +71,7 @@ impl RealDirectory {
         let root = root.as_ref();
         let name: Arc<str> = Arc::from(root.to_string_lossy());
         let creating = |source| StorageError::io("create directory", &name, source);
-        match fs::create_dir(root) {
+        match private_dir(root) {
             Ok(()) => {
                 let absolute = std::path::absolute(root).map_err(creating)?;
                 if let Some(parent) = absolute.parent() {
@@ -128,6 +128,12 @@ impl RealDirectory {
     }
 }
 
+/// Makes a directory for its owner alone: whoever can read the files of a database has all that is in it, past all rights and passwords.
+fn private_dir(path: &Path) -> io::Result<()> {
+    fs::DirBuilder::new().mode(0o700).create(path)
+}
+
+/// Files are made for their owner alone, too.
 fn flags(options: OpenOptions) -> fs::OpenOptions {
     let mut flags = fs::OpenOptions::new();
     flags
@@ -135,6 +141,7 @@ fn flags(options: OpenOptions) -> fs::OpenOptions {
         .write(!options.read_only)
         .create(options.create && !options.read_only)
         .create_new(options.create_new && !options.read_only)
+        .mode(0o600)
         .custom_flags(OFlags::NOFOLLOW.bits().cast_signed());
     flags
 }
@@ -262,7 +269,7 @@ impl Directory for RealDirectory {
         check_name(name)?;
         self.poison.check()?;
         let path = self.path_of(name);
-        match fs::create_dir(&path) {
+        match private_dir(&path) {
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists && path.is_dir() => Ok(()),
             result => result
                 .map_err(|source| StorageError::io("create directory", &Arc::from(name), source)),

@@ -205,6 +205,14 @@ fn psql_describes_everything_as_it_does_at_postgresql() {
     }
     assert_eq!(found.len(), expected.len(), "{text}\n{errors}");
     assert_eq!(errors, "");
+    // A terminal that is closed ends nothing.
+    server.signal(Signal::HUP);
+    let mut psql = client("psql", &server, folder.path());
+    let again = psql.args(["-X", "-q", "-At", "-c", "select 1"]);
+    assert_eq!(
+        texts(again.output().unwrap()),
+        ("1\n".to_owned(), String::new())
+    );
     server.signal(Signal::TERM);
     assert_eq!(end(server.child).0, 0);
 }

@@ -211,3 +211,29 @@ fn a_copy_whose_client_says_nothing_ends_when_it_is_cancelled_or_takes_too_long(
     let count = other.query_one("select count(*) from t", &[]).unwrap();
     assert_eq!(count.get::<_, i64>(0), 2, "what was committed");
 }
+
+#[test]
+fn who_sends_half_a_request_takes_few_descriptors_and_leaves() {
+    let world = with_http();
+    let address = world.server.as_ref().unwrap().http_address().unwrap();
+    let half: Vec<TcpStream> = (0..100)
+        .map(|_| {
+            let mut socket = TcpStream::connect(address).unwrap();
+            socket.write_all(b"GET /me").unwrap();
+            socket.set_read_timeout(Some(LONG)).unwrap();
+            socket
+        })
+        .collect();
+    // Clients of the database go on.
+    world.raw().assert_alive();
+    // Each is told to leave when its time is over, and makes room for the next.
+    for mut socket in half {
+        let mut text = Vec::new();
+        let read = socket.read_to_end(&mut text);
+        assert!(
+            read.is_ok()
+                || read.is_err_and(|error| error.kind() == std::io::ErrorKind::ConnectionReset)
+        );
+    }
+    assert!(get(&world, "/health").starts_with("HTTP/1.1 200"));
+}

@@ -3,6 +3,9 @@
 //! Writers share, a DDL statement that changes what writers must do (columns, indexes, constraints, TRUNCATE, DROP) is alone.
 //! Readers take nothing: their snapshot shows them the table as it was.
 //!
+//! Who comes to write while somebody waits to be alone waits behind that one: transactions that overlap would keep it out for ever. Who writes the relation
+//! already goes on. If waiting behind others closes a circle of waits, a writer goes past them (`lock::Waits::waits_behind`).
+//!
 //! Invariants:
 //! - G1 Who writes a relation holds its gate, and has compared the relation's generation with the published one after
 //!   taking it: no writer misses an index or a constraint that was committed before.
@@ -21,7 +24,10 @@ use vellum_sync::{Condvar, Mutex};
 
 const ALONE: u64 = 1 << 63;
 const WAITED_FOR: u64 = 1 << 62;
-const WRITERS: u64 = WAITED_FOR - 1;
+/// One who waits to be alone.
+const WANTS: u64 = 1 << 32;
+const WANTED: u64 = WAITED_FOR - WANTS;
+const WRITERS: u64 = WANTS - 1;
 
 /// How long a wait parks before it looks whether it was cancelled.
 const LOOK: Duration = Duration::from_millis(20);
@@ -35,6 +41,15 @@ pub(crate) enum Mode {
     Alone,
 }
 
+/// What one who cannot enter does next.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Next {
+    /// It waits.
+    Wait,
+    /// It enters before those who wait to be alone.
+    GoPast,
+}
+
 /// The gate of a relation.
 #[derive(Debug, Default)]
 pub(crate) struct Gate {
@@ -44,7 +59,8 @@ pub(crate) struct Gate {
 }
 
 impl Gate {
-    /// Enters; from nothing, or from `Write` to `Alone`. `look` is called whenever it goes on waiting.
+    /// Enters; from nothing, or from `Write` to `Alone`. `look` is called whenever it goes on waiting, and says whether a writer goes past those who wait
+    /// to be alone.
     ///
     /// # Errors
     /// `57014`, `55P03` as `waiting` decides; what `look` reports.
@@ -53,16 +69,20 @@ impl Gate {
         held: Option<Mode>,
         mode: Mode,
         waiting: &mut Waiting<'_>,
-        look: impl Fn() -> Result<()>,
+        look: impl Fn() -> Result<Next>,
     ) -> Result<()> {
         debug_assert!(held < Some(mode), "G2");
+        // Dropped behind the latch.
+        let _wanted = (mode == Mode::Alone).then(|| Wanted::new(self));
         let mut guard = self.latch.lock();
         loop {
             self.state.fetch_or(WAITED_FOR, Ordering::AcqRel);
             if self.try_enter(held, mode) {
                 return Ok(());
             }
-            look()?;
+            if look()? == Next::GoPast && self.enter_past(mode) {
+                return Ok(());
+            }
             let (next, _) = self.opened.wait_timeout(guard, LOOK);
             guard = next;
             waiting.look().map_err(|error| match error.sqlstate() {
@@ -81,13 +101,23 @@ impl Gate {
         let entered = self
             .state
             .fetch_update(Ordering::AcqRel, Ordering::Acquire, |state| match mode {
-                Mode::Write if state & ALONE == 0 => Some(state + 1),
+                Mode::Write if state & (ALONE | WANTED) == 0 => Some(state + 1),
                 Mode::Alone if state & ALONE == 0 && state & WRITERS == own => {
-                    Some((state & WAITED_FOR) | ALONE)
+                    Some((state & !WRITERS) | ALONE)
                 }
                 _ => None,
             });
         entered.is_ok()
+    }
+
+    /// A writer enters, whoever waits to be alone.
+    fn enter_past(&self, mode: Mode) -> bool {
+        let next = |state| (state & ALONE == 0).then_some(state + 1);
+        mode == Mode::Write
+            && self
+                .state
+                .fetch_update(Ordering::AcqRel, Ordering::Acquire, next)
+                .is_ok()
     }
 
     /// Leaves.
@@ -101,10 +131,36 @@ impl Gate {
             Mode::Alone => before & ALONE != 0,
         });
         if before & WAITED_FOR != 0 {
-            // Taken, so that nobody is between looking and parking.
-            let _latch = self.latch.lock();
-            self.state.fetch_and(!WAITED_FOR, Ordering::AcqRel);
-            self.opened.notify_all();
+            self.wake();
+        }
+    }
+
+    fn wake(&self) {
+        // Taken, so that nobody is between looking and parking.
+        let _latch = self.latch.lock();
+        self.state.fetch_and(!WAITED_FOR, Ordering::AcqRel);
+        self.opened.notify_all();
+    }
+}
+
+/// Somebody waits to be alone, until this is dropped: it is, or has given up.
+#[derive(Debug)]
+struct Wanted<'g>(&'g Gate);
+
+impl<'g> Wanted<'g> {
+    fn new(gate: &'g Gate) -> Self {
+        gate.state.fetch_add(WANTS, Ordering::AcqRel);
+        Self(gate)
+    }
+}
+
+impl Drop for Wanted<'_> {
+    fn drop(&mut self) {
+        let before = self.0.state.fetch_sub(WANTS, Ordering::AcqRel);
+        debug_assert!(before & WANTED != 0);
+        // If it gave up, writers wait for nobody.
+        if before & (ALONE | WAITED_FOR) == WAITED_FOR {
+            self.0.wake();
         }
     }
 }

@@ -27,7 +27,7 @@ mod store;
 
 pub(crate) use comments::Comment;
 pub(crate) use domain::{DOMAINS_MAX, Domain};
-pub(crate) use gate::{Gate, Mode};
+pub(crate) use gate::{Gate, Mode, Next};
 pub(crate) use kept_settings::KeptFor;
 pub(crate) use method::{CLASSES, Method, OperatorClass};
 pub(crate) use oids::{

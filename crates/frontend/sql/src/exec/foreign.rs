@@ -420,6 +420,10 @@ impl Run<'_, '_> {
                 {
                     return Err(self.still_referred(foreign, old));
                 }
+                // What is to be changed: whether that is a conflict depends on how the other ends.
+                Newest::Running { live: true, by } => {
+                    return Err(self.waits_for(Obstacle::Writer(by)));
+                }
                 _ => return Err(vellum::Error::Conflict.into()),
             }
         }

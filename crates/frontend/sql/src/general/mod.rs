@@ -35,6 +35,8 @@ use vellum_row::ValueRef;
 
 /// How many times `work_mem` a query may have whose joins do not fit into it: as much as PostgreSQL gives to four joins by hash, twice `work_mem` each.
 pub(crate) const JOIN_MEMORY: usize = 8;
+/// Bytes that it has then at least: operators take batches of many rows, which a small `work_mem` has no room for, however often they are spilled.
+const AGAIN_LEAST: usize = 64 << 20;
 
 impl Run<'_, '_> {
     /// Runs a query that no program runs.
@@ -79,7 +81,11 @@ impl Run<'_, '_> {
         let room = self.room();
         let mut run = |joins, times| {
             self.set_room(room);
-            let memory_bytes = room.0.saturating_mul(times);
+            // `1`: as it was set.
+            let memory_bytes = match times {
+                1 => room.0,
+                _ => room.0.saturating_mul(times).max(AGAIN_LEAST),
+            };
             let limits = Limits {
                 memory_bytes,
                 joins,

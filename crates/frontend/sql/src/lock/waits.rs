@@ -5,6 +5,7 @@
 //!   ends after that: no end is missed. (It looks again after [`LOOK`] whatever happens, for cancels and timeouts.)
 //! - W2 A circle is found when its last wait is entered: entering and looking for it is one step under the latch. The one that
 //!   closes it gives up, as in PostgreSQL, where it is the first whose `deadlock_timeout` finds the circle.
+//! - W3 Nobody gives up for a circle that goes over one who waits politely, behind others that only wait: that one goes past them instead.
 //!
 //! Concurrency: one latch for all waits; an end takes it only while somebody waits. A Dekker pair: a waiter counts itself, fences, then looks
 //! at the engine; an ending transaction has ended in the engine, fences, then looks at the count.
@@ -62,6 +63,18 @@ struct Wait {
     on: Vec<TransactionId>,
     bell: Arc<Condvar>,
     rung: bool,
+    manners: Manners,
+}
+
+/// Whether one that waits has to.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Manners {
+    /// What it wants others have.
+    Must,
+    /// What it wants others have asked for before.
+    Polite,
+    /// The same, and it was told to go past them.
+    GoesPast,
 }
 
 impl Waits {
@@ -131,12 +144,45 @@ impl Waits {
             on,
             bell: Arc::new(Condvar::new()),
             rung: false,
+            manners: Manners::Must,
         };
         entered.insert(own, wait);
-        match circle(&entered, own) {
-            Some(circle) => Err(deadlock(&circle)),
+        match closed(&mut entered, own) {
+            Some(circle) => {
+                // At once: others must not find the circle, too.
+                entered.remove(&own);
+                Err(deadlock(&circle))
+            }
             None => Ok(()),
         }
+    }
+
+    /// A transaction waits, by other means, behind those who wait at `ahead` now and have what it wants no more than it has. Says whether it goes past them: waiting would
+    /// close a circle (W3).
+    pub fn waits_behind(&self, own: TransactionId, at: WaitsAt, ahead: WaitsAt) -> bool {
+        let mut entered = self.entered.lock();
+        let before = entered.get(&own);
+        if before.is_some_and(|wait| wait.manners == Manners::GoesPast) {
+            return true;
+        }
+        let since = before.map_or_else(clock_time, |wait| wait.since);
+        let waits = entered.iter();
+        let others = waits.filter(|(other, wait)| wait.at == ahead && **other != own);
+        let wait = Wait {
+            at,
+            since,
+            on: others.map(|(other, _)| *other).collect(),
+            bell: Arc::new(Condvar::new()),
+            rung: false,
+            manners: Manners::Polite,
+        };
+        entered.insert(own, wait);
+        // Its own wait is in every circle that there is now: it is polite, so it is told to go past, or another is.
+        let circle = closed(&mut entered, own);
+        debug_assert!(circle.is_none(), "W3");
+        entered
+            .get(&own)
+            .is_some_and(|wait| wait.manners == Manners::GoesPast)
     }
 
     /// It does not any more.
@@ -195,9 +241,10 @@ impl Waits {
                 on,
                 bell: bell.clone(),
                 rung: false,
+                manners: Manners::Must,
             };
             entered.insert(own, wait);
-            if let Some(circle) = circle(&entered, own) {
+            if let Some(circle) = closed(&mut entered, own) {
                 return Err(deadlock(&circle));
             }
             let (entered, _) = bell.wait_timeout(entered, LOOK);
@@ -205,6 +252,25 @@ impl Waits {
                 return Ok(());
             }
         }
+    }
+}
+
+/// A circle that the wait of `own` closes, and in which nobody waits politely; who does is told to go past (W3).
+fn closed(
+    entered: &mut HashMap<TransactionId, Wait>,
+    own: TransactionId,
+) -> Option<Vec<TransactionId>> {
+    loop {
+        let circle = circle(entered, own)?;
+        let polite = circle.iter().find_map(|id| {
+            let wait = entered.get(id)?;
+            (wait.manners == Manners::Polite).then_some(*id)
+        });
+        let Some(wait) = polite.and_then(|id| entered.get_mut(&id)) else {
+            return Some(circle);
+        };
+        wait.manners = Manners::GoesPast;
+        wait.on.clear();
     }
 }
 

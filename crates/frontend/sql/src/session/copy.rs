@@ -47,6 +47,8 @@ pub(super) struct CopyIn {
     first: bool,
     /// Rows are counted when they are inserted: some are left out.
     filters: bool,
+    /// Statements of a pipeline may stand before it and behind it.
+    pub(super) piped: bool,
     /// The names that have to stand in the first line.
     expected: Vec<String>,
     /// Rows that have come and are not inserted, with the numbers of their lines, and how long their lines are together.
@@ -239,6 +241,7 @@ impl Session {
             deadline,
             first: condition.is_none(),
             filters: condition.is_some(),
+            piped: false,
             expected,
             batch: (Vec::new(), 0),
         });
@@ -331,7 +334,7 @@ impl Session {
         }
         self.insert_batch(copy)?;
         self.end_copy_load()?;
-        if self.rest.is_empty() && self.status == TransactionStatus::Idle {
+        if !copy.piped && self.rest.is_empty() && self.status == TransactionStatus::Idle {
             self.end_implicit()?;
         }
         let tag = CommandTag::counted("COPY", copy.rows);

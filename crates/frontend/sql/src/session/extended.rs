@@ -26,6 +26,8 @@ pub(super) struct Portal {
     formats: Arc<[Format]>,
     /// What it has found, once it has run.
     found: Option<Found>,
+    /// What is no program has been run.
+    done: bool,
 }
 
 /// Rows that a portal has found.
@@ -145,6 +147,7 @@ impl Session {
                 params: Vec::new(),
                 formats: Arc::new([]),
                 found: None,
+                done: false,
             };
             self.portals.insert(portal, portal_of);
             return Ok(());
@@ -189,6 +192,7 @@ impl Session {
             params,
             formats: formats.into(),
             found: None,
+            done: false,
         };
         self.portals.insert(portal, portal_of);
         Ok(())
@@ -303,7 +307,7 @@ impl Session {
     ) -> Result<Progress> {
         self.several = false;
         self.cancel.check()?;
-        let portal = self.portals.remove(name).ok_or_else(|| no_portal(name))?;
+        let mut portal = self.portals.remove(name).ok_or_else(|| no_portal(name))?;
         let Some(prepared) = portal.prepared.clone() else {
             sink.empty_query().map_err(gone)?;
             self.portals.insert(name, portal);
@@ -312,10 +316,20 @@ impl Session {
         self.activity.runs(&prepared.text);
         if !is_program(&prepared.statement) {
             let (params, formats) = (portal.params.clone(), portal.formats.clone());
+            // What is shown only may be shown again: nothing comes of it.
+            let shows = matches!(prepared.statement, Statement::ShowVariable { .. });
+            let again = std::mem::replace(&mut portal.done, !shows);
             self.portals.insert(name, portal);
-            return self.command(&prepared, &params, &formats, false, sink);
+            if again {
+                return Err(cannot_be_run(name));
+            }
+            let progress = self.command(&prepared, &params, &formats, false, sink)?;
+            if let (Progress::CopyIn, Some(copy)) = (&progress, &mut self.copy) {
+                // Its transaction is the pipeline's, which Sync ends.
+                copy.piped = true;
+            }
+            return Ok(progress);
         }
-        let mut portal = portal;
         let done = self.fetch(name, &mut portal, &prepared, max_rows, sink);
         self.portals.insert(name, portal);
         done
@@ -334,9 +348,7 @@ impl Session {
         let has_written = has_run.is_some_and(|found| found.tag.name != "SELECT");
         if has_written && self.program(prepared)?.columns.is_empty() {
             // There is nothing to fetch, and it is not to be done twice.
-            let message = format!("portal \"{name}\" cannot be run");
-            let state = sqlstate::OBJECT_NOT_IN_PREREQUISITE_STATE;
-            return Err(SqlError::new(state, message));
+            return Err(cannot_be_run(name));
         }
         if portal.found.is_none() {
             self.start_statement()?;
@@ -520,4 +532,10 @@ pub(super) fn ends_transaction(statement: &Statement) -> bool {
 
 fn is_empty(prepared: &Prepared) -> bool {
     matches!(prepared.statement, Statement::UnlockTables)
+}
+
+#[cold]
+fn cannot_be_run(name: &str) -> SqlError {
+    let message = format!("portal \"{name}\" cannot be run");
+    SqlError::new(sqlstate::OBJECT_NOT_IN_PREREQUISITE_STATE, message)
 }

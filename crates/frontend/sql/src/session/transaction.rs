@@ -10,7 +10,7 @@
 
 use super::activity::Activity;
 use super::{Saying, Waiting};
-use crate::catalog::{self, Catalog, Change, Kind, Mode, Oid, Runtime, Store};
+use crate::catalog::{self, Catalog, Change, Kind, Mode, Next, Oid, Runtime, Store};
 use crate::database::Shared;
 use crate::error::{Result, SqlError};
 use crate::exec::{Deferred, OwedMark, OwedPoint};
@@ -354,10 +354,14 @@ impl Open {
             let own = self.held.own();
             waiting.start();
             let done = gate.enter(held, mode, waiting, || {
+                let (waits, at) = (&shared.waits, WaitsAt::Gate(oid, mode));
                 let others = shared.activities.in_the_way(own, oid, mode);
-                shared
-                    .waits
-                    .waits_elsewhere(own, WaitsAt::Gate(oid, mode), others)
+                if mode == Mode::Write && others.is_empty() {
+                    let past = waits.waits_behind(own, at, WaitsAt::Gate(oid, Mode::Alone));
+                    return Ok(if past { Next::GoPast } else { Next::Wait });
+                }
+                waits.waits_elsewhere(own, at, others)?;
+                Ok(Next::Wait)
             });
             shared.waits.waits_no_more(own);
             shared.waits.counted(done)?;

@@ -239,3 +239,37 @@ fn regress_who_deletes_a_parent_waits_for_who_deletes_its_child() {
         }
     }
 }
+
+/// Symptom: a false `40001`, at once, though the other rolls back.
+#[test]
+fn regress_a_delete_that_follows_to_a_child_waits_for_who_changes_that() {
+    for action in ["cascade", "set null"] {
+        for (end, expected) in [("commit", "40001"), ("rollback", "")] {
+            let database = database();
+            let (mut a, mut b) = (Client::of(&database), Client::of(&database));
+            a.ok(&format!(
+                "create table p (id int primary key);
+                 create table c (id int primary key, p int references p on delete {action}, x int);
+                 insert into p values (1); insert into c values (7, 1, 0)"
+            ));
+            b.ok("begin isolation level repeatable read; select 1 from c");
+            a.ok("begin; update c set x = 5");
+            b.ok("set lock_timeout = 20; savepoint s");
+            assert_eq!(b.state("delete from p"), "55P03", "{action}");
+            b.ok("rollback to s; set lock_timeout = 0");
+            let waiter = thread::spawn(move || {
+                let done = b
+                    .session
+                    .simple_query("delete from p", &mut Heard::default());
+                let state = done.map_err(|error| error.sqlstate().to_string());
+                b.ok(if state.is_ok() { "commit" } else { "rollback" });
+                state.err().unwrap_or_default()
+            });
+            a.ok(end);
+            assert_eq!(waiter.join().unwrap(), expected, "{action} {end}");
+            let left = a.ok("select (select count(*) from p), (select count(p) from c)");
+            let unchanged = expected == "40001";
+            assert_eq!(left, if unchanged { "1|1" } else { "0|0" });
+        }
+    }
+}

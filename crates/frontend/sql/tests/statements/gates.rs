@@ -2,6 +2,7 @@
 
 use super::client::{Client, Heard, database};
 use std::thread;
+use std::time::Duration;
 use vellum_sql::SqlDatabase;
 
 const MOOD: &str = "create type mood as enum ('sad', 'ok', 'happy')";
@@ -396,4 +397,111 @@ fn a_wait_for_a_name_ends_when_its_time_is_over() {
     let (mut b, heard) = waits(b, "create table v (n int)", &mut a, "commit");
     assert_eq!(heard, ["40001"]);
     b.ok("rollback");
+}
+
+/// Says something in a thread of its own; the tags, or the SQLSTATE of the error.
+fn aside(mut client: Client, sql: &'static str) -> thread::JoinHandle<(Client, String)> {
+    thread::spawn(move || {
+        let mut heard = Heard::default();
+        let done = client.session.simple_query(sql, &mut heard);
+        let told = match done {
+            Ok(_) => heard.tags.join(", "),
+            Err(error) => error.sqlstate().to_string(),
+        };
+        (client, told)
+    })
+}
+
+/// Waits until so many sessions wait.
+fn until_they_wait(client: &mut Client, count: &str) {
+    let sql = "select count(*) from pg_locks where not granted";
+    while client.ok(sql) != count {
+        thread::sleep(Duration::from_millis(2));
+    }
+}
+
+const CHANGES: [&str; 4] = [
+    "alter table t add z int default 7",
+    "create index on t (n)",
+    "truncate t",
+    "begin; lock table t in exclusive mode; commit",
+];
+
+#[test]
+fn who_comes_to_write_waits_behind_who_waits_to_be_alone() {
+    for change in CHANGES {
+        let (_database, [mut a, b, c, mut watch]) = clients();
+        a.ok("create table t (id int primary key, n int); insert into t values (1, 0)");
+        a.ok("begin; insert into t values (2, 0)");
+        let b = aside(b, change);
+        until_they_wait(&mut watch, "1");
+        let c = aside(c, "insert into t values (3, 0)");
+        until_they_wait(&mut watch, "2");
+        // Who writes it already goes on, also to other rows.
+        a.ok("insert into t values (4, 0); update t set n = 1");
+        let waiting = "select count(*) from pg_locks where not granted";
+        assert_eq!(watch.ok(waiting), "2", "{change}");
+        a.ok("commit");
+        let told = [b, c].map(|client| client.join().unwrap().1);
+        assert_eq!(told[1], "INSERT 0 1", "{change}");
+        assert!(!told[0].starts_with(|first: char| first.is_ascii_digit()));
+        let rows = if change.starts_with("truncate") {
+            "1"
+        } else {
+            "4"
+        };
+        assert_eq!(a.ok("select count(*) from t"), rows, "{change}");
+        if change.starts_with("alter") {
+            assert_eq!(a.ok("select count(*) from t where z = 7"), "4");
+        }
+    }
+}
+
+#[test]
+fn a_writer_goes_past_who_waits_to_be_alone_rather_than_close_a_circle() {
+    // Whether the other waits for the writer already when it comes, or only then.
+    for other_first in [true, false] {
+        let (_database, [mut setup, mut a, b, mut c, mut watch]) = clients();
+        setup.ok("create table t (id int primary key, n int); create table u (id int primary key, n int);
+            insert into u values (1, 0)");
+        a.ok("begin; insert into t values (1, 0)");
+        c.ok("begin; update u set n = 1");
+        let b = aside(b, "alter table t add z int");
+        until_they_wait(&mut watch, "1");
+        let update = "update u set n = 2";
+        let (a, mut c) = if other_first {
+            let a = aside(a, update);
+            until_they_wait(&mut watch, "2");
+            c.ok("insert into t values (2, 0)");
+            (a, c)
+        } else {
+            let c = aside(c, "insert into t values (2, 0)");
+            until_they_wait(&mut watch, "2");
+            let a = aside(a, update);
+            let (c, told) = c.join().unwrap();
+            assert_eq!(told, "INSERT 0 1");
+            (a, c)
+        };
+        c.ok("commit");
+        let (mut a, told) = a.join().unwrap();
+        assert_eq!(told, "UPDATE 1", "other first: {other_first}");
+        a.ok("commit");
+        assert_eq!(b.join().unwrap().1, "ALTER TABLE");
+        assert_eq!(setup.ok("select count(*) from t where z is null"), "2");
+    }
+}
+
+#[test]
+fn writers_go_on_when_who_waited_to_be_alone_gives_up() {
+    let (_database, [mut a, mut b, c, mut watch]) = clients();
+    a.ok("create table t (id int primary key, n int)");
+    a.ok("begin; insert into t values (1, 0)");
+    b.ok("set lock_timeout = 300");
+    let b = aside(b, "truncate t");
+    until_they_wait(&mut watch, "1");
+    let c = aside(c, "insert into t values (2, 0)");
+    assert_eq!(b.join().unwrap().1, "55P03");
+    assert_eq!(c.join().unwrap().1, "INSERT 0 1");
+    a.ok("commit");
+    assert_eq!(watch.ok("select count(*) from t"), "2");
 }

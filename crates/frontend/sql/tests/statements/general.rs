@@ -648,3 +648,31 @@ fn regress_files_of_a_query_that_cannot_be_made_are_an_error_of_the_system() {
     assert_eq!(client.state(sorted), "58030");
     assert_eq!(client.ok("SELECT count(*) FROM t"), "30000");
 }
+
+/// Symptom: `53200` for sorts and joins of wide rows with a `work_mem` that PostgreSQL does them with. Cause: operators take batches of rows, one of which was more than all that the
+/// statement had, also when it was run again. Guard: then it has what they need.
+#[test]
+fn regress_small_work_mem_does_not_refuse_wide_rows() {
+    let directory = tempfile::tempdir().unwrap();
+    let database = database();
+    database.set_spill_directory(directory.path().join("spill"));
+    let mut client = Client::of(&database);
+    client.ok("CREATE TABLE t (a int, b text)");
+    client.ok("INSERT INTO t SELECT g, repeat('x', 640) || g FROM generate_series(1, 12000) g");
+    for work_mem in ["64kB", "1MB"] {
+        client.ok(&format!("SET work_mem = '{work_mem}'"));
+        for (sql, expected) in [
+            (
+                "SELECT count(*), min(length(b)) FROM (SELECT b FROM t ORDER BY reverse(b) OFFSET 1) x",
+                "11999|641",
+            ),
+            ("SELECT count(*) FROM t x JOIN t y ON x.b = y.b", "12000"),
+            (
+                "SELECT count(*) FROM (SELECT a FROM t UNION SELECT a + 1 FROM t) x",
+                "12001",
+            ),
+        ] {
+            assert_eq!(client.ok(sql), expected, "{work_mem}: {sql}");
+        }
+    }
+}

@@ -117,7 +117,17 @@ fn a_portal_may_find_more_rows_than_memory_holds() {
     let session = &mut client.session;
     let text = "select g, repeat('x', 1000) || g from generate_series(1, 8000) g";
     session.parse("", text, &[]).unwrap();
-    session.bind("p", "", Parameters::default(), &[]).unwrap();
+    session
+        .bind(
+            "p",
+            "",
+            Parameters {
+                formats: &[],
+                values: &[],
+            },
+            &[],
+        )
+        .unwrap();
     let mut rows = 0;
     loop {
         let mut heard = Heard::default();
@@ -141,7 +151,17 @@ fn a_portal_tells_its_rows_before_what_it_fails_with() {
     let session = &mut client.session;
     let text = "select 10 / (3 - g) from generate_series(1, 5) g";
     session.parse("", text, &[]).unwrap();
-    session.bind("p", "", Parameters::default(), &[]).unwrap();
+    session
+        .bind(
+            "p",
+            "",
+            Parameters {
+                formats: &[],
+                values: &[],
+            },
+            &[],
+        )
+        .unwrap();
     let mut heard = Heard::default();
     for _ in 0..2 {
         let progress = session.execute("p", 1, &mut heard).unwrap();
@@ -152,7 +172,17 @@ fn a_portal_tells_its_rows_before_what_it_fails_with() {
     assert_eq!(heard.text(), "5\n10");
     session.sync(&mut heard).unwrap();
     // All at once.
-    session.bind("p", "", Parameters::default(), &[]).unwrap();
+    session
+        .bind(
+            "p",
+            "",
+            Parameters {
+                formats: &[],
+                values: &[],
+            },
+            &[],
+        )
+        .unwrap();
     let mut heard = Heard::default();
     let error = session.execute("p", 100, &mut heard).unwrap_err();
     assert_eq!(error.sqlstate().as_str(), "22012");
@@ -167,7 +197,17 @@ fn a_portal_is_fetched_in_pieces() {
     session
         .parse("", "select g from generate_series(1, 5) g", &[])
         .unwrap();
-    session.bind("p", "", Parameters::default(), &[]).unwrap();
+    session
+        .bind(
+            "p",
+            "",
+            Parameters {
+                formats: &[],
+                values: &[],
+            },
+            &[],
+        )
+        .unwrap();
     let mut heard = Heard::default();
     assert_eq!(
         session.execute("p", 2, &mut heard).unwrap(),
@@ -345,7 +385,17 @@ fn regress_a_portal_that_has_written_is_not_run_again() {
     client.ok("create table t (id int)");
     let session = &mut client.session;
     session.parse("", "insert into t values (1)", &[]).unwrap();
-    session.bind("", "", Parameters::default(), &[]).unwrap();
+    session
+        .bind(
+            "",
+            "",
+            Parameters {
+                formats: &[],
+                values: &[],
+            },
+            &[],
+        )
+        .unwrap();
     let mut heard = Heard::default();
     session.execute("", 0, &mut heard).unwrap();
     let error = session.execute("", 0, &mut heard).unwrap_err();
@@ -356,7 +406,17 @@ fn regress_a_portal_that_has_written_is_not_run_again() {
     let session = &mut client.session;
     let text = "insert into t values (2) returning id";
     session.parse("", text, &[]).unwrap();
-    session.bind("", "", Parameters::default(), &[]).unwrap();
+    session
+        .bind(
+            "",
+            "",
+            Parameters {
+                formats: &[],
+                values: &[],
+            },
+            &[],
+        )
+        .unwrap();
     let mut heard = Heard::default();
     session.execute("", 0, &mut heard).unwrap();
     session.execute("", 0, &mut heard).unwrap();
@@ -459,7 +519,15 @@ fn execute_is_described_by_the_rows_of_what_it_runs() {
         let session = &mut client.session;
         session.parse("", sql, &[]).unwrap();
         session
-            .bind("", "", vellum_sql::Parameters::default(), &[])
+            .bind(
+                "",
+                "",
+                vellum_sql::Parameters {
+                    formats: &[],
+                    values: &[],
+                },
+                &[],
+            )
             .unwrap();
         let of_statement = session.describe_statement("").unwrap().fields;
         let of_portal = session.describe_portal("").unwrap();
@@ -475,4 +543,104 @@ fn execute_is_described_by_the_rows_of_what_it_runs() {
     session.parse("", "execute nowhere", &[]).unwrap();
     let error = session.describe_statement("").unwrap_err();
     assert_eq!(error.sqlstate().as_str(), "26000");
+}
+
+/// Symptom: what a pipeline did up to a COPY was committed, whatever came behind. Cause: the end of the data ended the transaction, as it does for a text.
+#[test]
+fn regress_a_copy_in_a_pipeline_is_of_its_transaction() {
+    let mut client = Client::new();
+    client.ok("create table k (a int primary key); create table c (a int, b text)");
+    for fails in [true, false] {
+        let mut heard = Heard::default();
+        let session = &mut client.session;
+        let mut run = |sql: &str| {
+            session.parse("", sql, &[]).unwrap();
+            session
+                .bind(
+                    "",
+                    "",
+                    Parameters {
+                        formats: &[],
+                        values: &[],
+                    },
+                    &[],
+                )
+                .unwrap();
+            let mut heard = Heard::default();
+            let done = session.execute("", 0, &mut heard);
+            if matches!(done, Ok(Progress::CopyIn)) {
+                session.copy_data(b"1\ta\n").unwrap();
+                return session.copy_done(&mut heard);
+            }
+            done
+        };
+        run("insert into k values (1)").unwrap();
+        run("copy c from stdin").unwrap();
+        assert!(run("select 1 / 0").is_err());
+        if !fails {
+            // What failed is over at Sync.
+            session.sync(&mut heard).unwrap();
+            let mut run = |sql: &str| {
+                session.parse("", sql, &[]).unwrap();
+                session
+                    .bind(
+                        "",
+                        "",
+                        Parameters {
+                            formats: &[],
+                            values: &[],
+                        },
+                        &[],
+                    )
+                    .unwrap();
+                session.execute("", 0, &mut Heard::default()).unwrap()
+            };
+            run("insert into k values (1)");
+            assert_eq!(run("copy c from stdin"), Progress::CopyIn);
+            session.copy_data(b"1\ta\n").unwrap();
+            session.copy_done(&mut Heard::default()).unwrap();
+        }
+        client.session.sync(&mut heard).unwrap();
+        let rows = if fails { "0|0" } else { "1|1" };
+        assert_eq!(
+            client.ok("select (select count(*) from k), (select count(*) from c)"),
+            rows
+        );
+    }
+}
+
+#[test]
+fn a_portal_of_a_command_is_run_once() {
+    let mut client = Client::new();
+    client.ok("create table k (a int)");
+    let session = &mut client.session;
+    let mut twice = |sql: &str| {
+        session.parse("", sql, &[]).unwrap();
+        session
+            .bind(
+                "",
+                "",
+                Parameters {
+                    formats: &[],
+                    values: &[],
+                },
+                &[],
+            )
+            .unwrap();
+        session.execute("", 0, &mut Heard::default()).unwrap();
+        let again = session.execute("", 0, &mut Heard::default());
+        session.sync(&mut Heard::default()).unwrap();
+        again.map_err(|error| (error.sqlstate().to_string(), error.message().to_owned()))
+    };
+    assert!(twice("show work_mem").is_ok());
+    let refused = ("55000".to_owned(), "portal \"\" cannot be run".to_owned());
+    for sql in [
+        "copy (insert into k values (1) returning a) to stdout",
+        "explain analyze insert into k values (1)",
+        "create table l (a int)",
+    ] {
+        assert_eq!(twice(sql).unwrap_err(), refused, "{sql}");
+    }
+    // The first time is undone, too: one pipeline is one transaction.
+    assert_eq!(client.ok("select count(*) from k"), "0");
 }

@@ -38,6 +38,7 @@ pub(super) fn try_lock(root: &Path) -> Result<LockGuard> {
     let directory = lock_directory(root, FlockOperation::NonBlockingLockExclusive)?;
     let mut options = fs::OpenOptions::new();
     options.read(true).write(true).create(true).truncate(false);
+    options.mode(0o600);
     let mut file = open_regular(root, &mut options)?;
     match rustix::io::retry_on_intr(|| flock(&file, FlockOperation::NonBlockingLockExclusive)) {
         Ok(()) => {}
