@@ -37,6 +37,11 @@ pub(crate) fn literal(text: &str) -> String {
     format!("'{body}'")
 }
 
+/// A literal as definitions are shown: a backslash is a letter like others, as standard strings have it.
+pub(crate) fn simple_literal(text: &str) -> String {
+    format!("'{}'", text.replace('\'', "''"))
+}
+
 /// The parts of a name with points in it, folded unless they are quoted; `None` if it is none.
 pub(crate) fn parts(name: &str) -> Option<Vec<String>> {
     let mut all = Vec::new();

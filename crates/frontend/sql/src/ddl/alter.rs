@@ -132,8 +132,17 @@ impl Ddl<'_> {
     ) -> Result<()> {
         let checks = next.checks.iter().map(|check| &*check.name);
         let keys = next.foreign_keys.iter().map(|key| &*key.name);
-        let indexes = next.indexes.iter().map(|index| &*index.name);
-        if checks.chain(keys).chain(indexes).any(|name| name == new) {
+        let indexes = next.indexes.iter();
+        let indexes = indexes.filter(|index| index.constraint.is_some());
+        let mut names = checks.chain(keys).chain(indexes.map(|index| &*index.name));
+        if !names.clone().any(|name| name == old) {
+            let message = format!(
+                "constraint \"{old}\" for table \"{}\" does not exist",
+                relation.name
+            );
+            return Err(SqlError::new(sqlstate::UNDEFINED_OBJECT, message));
+        }
+        if names.any(|name| name == new) {
             let message = format!(
                 "constraint \"{new}\" for relation \"{}\" already exists",
                 relation.name
@@ -151,13 +160,8 @@ impl Ddl<'_> {
         }
         let mut indexes = next.indexes.iter();
         let found = indexes.find(|index| is_old(&index.name) && index.constraint.is_some());
-        let Some(index) = found.map(|index| index.oid) else {
-            let message = format!(
-                "constraint \"{old}\" for table \"{}\" does not exist",
-                relation.name
-            );
-            return Err(SqlError::new(sqlstate::UNDEFINED_OBJECT, message));
-        };
+        let index = found.map(|index| index.oid);
+        let index = index.ok_or_else(|| SqlError::internal("no such constraint"))?;
         self.call_index(relation, next, index, new)
     }
 

@@ -263,7 +263,8 @@ impl Ddl<'_> {
         };
         let table = self
             .binder()
-            .relation(&ast::ObjectName::from(table.to_vec()))?;
+            .relation(&ast::ObjectName::from(table.to_vec()))
+            .map_err(SqlError::without_place)?;
         let Some(definition) = table.table() else {
             let message = format!("sequence cannot be owned by relation \"{}\"", table.name);
             return Err(not_for(message, &table.kind));

@@ -86,7 +86,7 @@ impl Ddl<'_> {
         };
         let Some(named) = found else {
             self.check_schema(name)?;
-            return Err(self.binder().no_relation(name));
+            return Err(self.binder().no_relation(name).without_place());
         };
         let catalog = self.open.catalog.1.clone();
         let (oid, owner) = match named {
@@ -117,7 +117,8 @@ impl Ddl<'_> {
         if table.is_empty() {
             return Err(SqlError::syntax("column name must be qualified"));
         }
-        let relation = self.binder().relation(&ast::ObjectName(table.to_vec()))?;
+        let relation = self.binder().relation(&ast::ObjectName(table.to_vec()));
+        let relation = relation.map_err(SqlError::without_place)?;
         self.check_owner(&relation)?;
         let column = folded(column);
         let number = match &relation.kind {
@@ -154,7 +155,8 @@ impl Ddl<'_> {
         if mark.value != OF_TABLE {
             return Err(SqlError::unsupported("COMMENT ON PROCEDURE"));
         }
-        let relation = self.binder().relation(&ast::ObjectName(table.to_vec()))?;
+        let relation = self.binder().relation(&ast::ObjectName(table.to_vec()));
+        let relation = relation.map_err(SqlError::without_place)?;
         self.check_owner(&relation)?;
         let name = folded(constraint);
         let found = relation.table().and_then(|table| {

@@ -5,6 +5,7 @@
 
 use super::Ddl;
 use super::rewrite::contains_nulls;
+use crate::bind::Binder;
 use crate::catalog::{Default, Relation, Table};
 use crate::error::{Result, SqlError};
 use crate::expr::{Expr, Frame};
@@ -93,4 +94,16 @@ fn no_column(error: SqlError) -> SqlError {
     }
     let text = "cannot use column reference in DEFAULT expression";
     SqlError::new(sqlstate::FEATURE_NOT_SUPPORTED, text).at(error.fields().position)
+}
+
+/// What is kept and computed again asks no query.
+///
+/// # Errors
+/// `0A000`.
+pub(super) fn check_no_subquery(binder: &Binder<'_>, what: &str) -> Result<()> {
+    if binder.subqueries.is_empty() {
+        return Ok(());
+    }
+    let message = format!("cannot use subquery in {what}");
+    Err(SqlError::new(sqlstate::FEATURE_NOT_SUPPORTED, message))
 }

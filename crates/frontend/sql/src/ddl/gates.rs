@@ -68,7 +68,9 @@ impl Ddl<'_> {
     /// A table that is to be changed, alone.
     pub(super) fn table_alone(&mut self, name: &ast::ObjectName) -> Result<Arc<Relation>> {
         self.check_schema(name)?;
-        let relation = self.binder().relation(name)?;
+        let relation = self.binder().relation(name);
+        // Found out when the statement runs.
+        let relation = relation.map_err(SqlError::without_place)?;
         self.alone(&relation)
     }
 

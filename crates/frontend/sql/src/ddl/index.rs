@@ -1,11 +1,12 @@
 //! CREATE INDEX, DROP INDEX.
 
 use super::Ddl;
+use super::computed::check_no_subquery;
 use super::dependency::Object;
 use super::immutable::is_immutable;
 use super::made_names::MadeName;
 use super::parameters::{self, Of, Said};
-use crate::bind::{Binder, ScopeTable, folded};
+use crate::bind::{ScopeTable, folded};
 use crate::catalog::{
     Index, IndexColumn, IndexKey, Kind, Method, Oid, OperatorClass, Relation, Table, Timing,
 };
@@ -118,7 +119,7 @@ impl Ddl<'_> {
         let mut binder = self.binder();
         binder.scope.add(ScopeTable::of(relation, None)?)?;
         let bound = binder.expr(node)?;
-        check_no_subquery(&binder, "expression")?;
+        check_no_subquery(&binder, "index expression")?;
         if let Expr::Column { position, .. } = bound.expr {
             let id = table.schema.column(usize::from(position)).id;
             return Ok((IndexKey::Column(id), bound.ty));
@@ -149,7 +150,7 @@ impl Ddl<'_> {
         let mut binder = self.binder();
         binder.scope.add(ScopeTable::of(relation, None)?)?;
         let condition = binder.condition(node, "WHERE")?;
-        check_no_subquery(&binder, "predicate")?;
+        check_no_subquery(&binder, "index predicate")?;
         if condition == Expr::Const(Value::Bool(true)) {
             return Ok(None);
         }
@@ -432,16 +433,6 @@ pub(crate) fn check_form(node: &ast::Expr) -> Result<()> {
     Err(SqlError::syntax(format!(
         "syntax error at or near \"{near}\""
     )))
-}
-
-/// # Errors
-/// `0A000`.
-fn check_no_subquery(binder: &Binder<'_>, what: &str) -> Result<()> {
-    if binder.subqueries.is_empty() {
-        return Ok(());
-    }
-    let message = format!("cannot use subquery in index {what}");
-    Err(SqlError::new(sqlstate::FEATURE_NOT_SUPPORTED, message))
 }
 
 /// # Errors

@@ -10,6 +10,7 @@
 mod alter;
 mod alter_sequence;
 mod column;
+mod column_names;
 mod comment;
 mod computed;
 mod deferral;
@@ -268,11 +269,18 @@ impl Ddl<'_> {
             );
             return Err(SqlError::new(sqlstate::INSUFFICIENT_PRIVILEGE, message));
         }
+        let (name, owner) = match name {
+            ast::SchemaName::Simple(name) => (Some(name), None),
+            ast::SchemaName::NamedAuthorization(name, owner) => (Some(name), Some(owner)),
+            ast::SchemaName::UnnamedAuthorization(owner) => (None, Some(owner)),
+        };
+        let owner = match owner {
+            Some(owner) => self.authorized(owner)?,
+            None => self.owner.to_owned(),
+        };
         let name = match name {
-            ast::SchemaName::Simple(name) | ast::SchemaName::NamedAuthorization(name, _) => {
-                crate::bind::object_name(name)?.1
-            }
-            ast::SchemaName::UnnamedAuthorization(ident) => crate::bind::folded(ident),
+            Some(name) => crate::bind::object_name(name)?.1,
+            None => owner.clone(),
         };
         if name.starts_with("pg_") {
             let message = format!("unacceptable schema name \"{name}\"");
@@ -291,7 +299,7 @@ impl Ddl<'_> {
         let namespace = Namespace {
             oid: self.draw_oid()?,
             name: name.into(),
-            owner: self.owner.into(),
+            owner: owner.into(),
             acl: None,
         };
         self.open

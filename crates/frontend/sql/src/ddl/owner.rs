@@ -54,6 +54,20 @@ impl Ddl<'_> {
         Ok((name, role))
     }
 
+    /// The role of AUTHORIZATION, which owns the schema that is made.
+    ///
+    /// # Errors
+    /// `42704`, `42501`.
+    pub(super) fn authorized(&self, role: &ast::Ident) -> Result<String> {
+        let name = folded(role);
+        let own = role.quote_style.is_none() && matches!(&*name, "current_user" | "current_role");
+        let owner = match own {
+            true => ast::Owner::CurrentUser,
+            false => ast::Owner::Ident(role.clone()),
+        };
+        Ok(self.new_owner(&owner)?.0)
+    }
+
     /// ALTER SCHEMA … OWNER TO.
     ///
     /// # Errors

@@ -36,7 +36,7 @@ impl Ddl<'_> {
                 return Ok(tag);
             }
             self.check_schema(&alter.name)?;
-            return Err(self.binder().no_relation(&alter.name));
+            return Err(self.binder().no_relation(&alter.name).without_place());
         };
         let operation = alter.operations.get(1);
         if let (Named::Index { table, index }, Altered::Index) = (&named, what) {

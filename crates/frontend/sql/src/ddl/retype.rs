@@ -3,7 +3,9 @@
 //! Differences: a column of a foreign key, on either side, keeps its type (`0A000`; PostgreSQL looks at the key again).
 
 use super::Ddl;
+use super::computed::check_no_subquery;
 use super::identity::not_integer;
+use super::rewrite::contains_nulls;
 use crate::bind::ScopeTable;
 use crate::catalog::{Default, Kind, Relation, Table};
 use crate::error::{Result, SqlError};
@@ -87,10 +89,14 @@ impl Ddl<'_> {
         self.check_computed(&target)?;
         let shape = Shape::of(&target)?;
         let plain = Plain(self.forms);
+        let catalog = self.open.catalog.1.clone();
         self.move_rows(relation, &shape, |values| {
             let rows = [RowRef::Values(values)];
             let mut row = values.to_vec();
             row[position] = convert.eval(&Frame::over(&rows, &plain))?.into_value();
+            if row[position].is_null() && !column.nullable {
+                return Err(contains_nulls(relation, &column.name, &catalog));
+            }
             Ok(row)
         })?;
         self.drop_storage(old)?;
@@ -117,7 +123,9 @@ impl Ddl<'_> {
         let table = ScopeTable::of(&Arc::new(relation.clone()), None)?;
         binder.scope.add(table)?;
         let name = ast::Expr::Identifier(ast::Ident::with_quote('"', &*column.name));
-        let bound = binder.expr(using.unwrap_or(&name))?;
+        let node = using.unwrap_or(&name);
+        let bound = binder.expr(node)?;
+        check_no_subquery(&binder, "transform expression")?;
         let done = binder.coerce(bound, ty, typmod, CastContext::Assignment);
         done.map_err(|error| {
             if !matches!(error.sqlstate(), sqlstate::DATATYPE_MISMATCH | sqlstate::CANNOT_COERCE) {

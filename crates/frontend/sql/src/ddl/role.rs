@@ -418,7 +418,8 @@ impl Ddl<'_> {
             | GrantObjects::Views(names)
             | GrantObjects::Sequences(names) => {
                 for name in names {
-                    let relation = self.binder().relation(name)?;
+                    let relation = self.binder().relation(name);
+                    let relation = relation.map_err(SqlError::without_place)?;
                     self.change_relation(&relation, privileges, change)?;
                 }
                 Ok(())

@@ -2,6 +2,8 @@
 
 use super::Ddl;
 use super::alter::validate;
+use super::column_names::{agreed, check_column_name, renamed_position};
+use super::computed::check_no_subquery;
 use super::deferral::timing_of;
 use super::dependency::Object;
 use super::identity::not_integer;
@@ -165,6 +167,7 @@ impl Ddl<'_> {
         let mut made = Vec::with_capacity(columns.len());
         let mut domains = Vec::new();
         for (id, column) in (1..).map(ColumnId).zip(columns) {
+            check_column_name(&column.name)?;
             check_column_type(&column.name, column.ty)?;
             domains.extend(column.domain.map(|domain| (id, domain)));
             made.push(Column::new(column.name, column.ty, column.typmod, true));
@@ -187,6 +190,7 @@ impl Ddl<'_> {
         later: &mut Vec<Later>,
     ) -> Result<(Column, Option<Default>)> {
         let name = folded(&definition.name);
+        check_column_name(&name)?;
         let serial = serial_type(&definition.data_type);
         let (ty, typmod) = match serial {
             Some(ty) => (ty, Typmod::NONE),
@@ -195,6 +199,7 @@ impl Ddl<'_> {
         check_column_type(&name, ty)?;
         self.hold_type(ty)?;
         let mut nullable = true;
+        let mut said = serial.map(|_| false);
         let mut default = None;
         let mut generated = None;
         if serial.is_some() {
@@ -205,8 +210,11 @@ impl Ddl<'_> {
         for option in &definition.options {
             let given = option.name.as_ref().map(folded);
             match &option.option {
-                ColumnOption::Null => {}
-                ColumnOption::NotNull => nullable = false,
+                ColumnOption::Null => said = agreed(said, true, &name, table.1)?,
+                ColumnOption::NotNull => {
+                    said = agreed(said, false, &name, table.1)?;
+                    nullable = false;
+                }
                 ColumnOption::Default(expr) => {
                     let other = match default {
                         None => None,
@@ -275,6 +283,7 @@ impl Ddl<'_> {
                         return Err(not_integer());
                     }
                     default = Some(self.new_identity((table, id), &name, ty, &clauses)?);
+                    said = agreed(said, false, &name, table.1)?;
                     nullable = false;
                 }
                 ColumnOption::Collation(collation) => {
@@ -321,6 +330,7 @@ impl Ddl<'_> {
                 let mut binder = self.binder();
                 binder.scope.add(scope)?;
                 let condition = binder.condition(&expr, "CHECK")?;
+                check_no_subquery(&binder, "check constraint")?;
                 let table = relation.table();
                 let table = table.ok_or_else(|| SqlError::internal("no table"))?;
                 let column = column.or_else(|| {
@@ -482,9 +492,10 @@ impl Ddl<'_> {
                 old_column_name,
                 new_column_name,
             } => {
-                let position = column_position(relation, &folded(old_column_name))?;
-                let name = folded(new_column_name);
                 let old = folded(old_column_name);
+                let position = renamed_position(relation, &old)?;
+                let name = folded(new_column_name);
+                check_column_name(&name)?;
                 let renamed = next.schema.rename_column(position, name.as_str());
                 next.schema = Arc::new(renamed.map_err(|_| {
                     let message = format!(

@@ -1,19 +1,23 @@
 //! TRUNCATE.
 
 use super::Ddl;
+use crate::catalog::Relation;
 use crate::error::{Fields, Result, SqlError};
 use crate::roles::Rights;
 use crate::sqlstate;
 use crate::wire::CommandTag;
 use sqlparser::ast;
+use std::sync::Arc;
 
 impl Ddl<'_> {
     pub(super) fn truncate(&mut self, truncate: &ast::Truncate) -> Result<CommandTag> {
-        let mut relations = Vec::with_capacity(truncate.table_names.len());
+        let mut relations: Vec<Arc<Relation>> = Vec::with_capacity(truncate.table_names.len());
         for target in &truncate.table_names {
             let relation = self.table_alone(&target.name)?;
             self.check_right(&relation, Rights::TRUNCATE)?;
-            relations.push(relation);
+            if !relations.iter().any(|other| other.oid == relation.oid) {
+                relations.push(relation);
+            }
         }
         let mut at = 0;
         while at < relations.len() {
@@ -29,9 +33,10 @@ impl Ddl<'_> {
                     );
                     return Err(SqlError::new(sqlstate::FEATURE_NOT_SUPPORTED, text)
                         .with_detail(detail)
-                        .with_hint(
-                            "Truncate both at the same time, or use TRUNCATE ... CASCADE.",
-                        ));
+                        .with_hint(format!(
+                            "Truncate table \"{}\" at the same time, or use TRUNCATE ... CASCADE.",
+                            other.name
+                        )));
                 }
                 let message = format!("truncate cascades to table \"{}\"", other.name);
                 self.notices.push(Fields::notice(message));

@@ -3,6 +3,7 @@
 //! They are one table: what the binder resolves calls with, and what `pg_proc` lists, with PostgreSQL's oids. What needs the catalog is asked of the
 //! session's [`Environment`]; what does not is computed here.
 
+use super::catalog_objects::FUNCTIONS as MORE;
 use super::function::{Builtin, Signature};
 use super::{Environment, Out};
 use crate::error::{Result, SqlError};
@@ -33,11 +34,13 @@ pub(crate) enum CatalogFunction {
     CurrentSchemas,
     DatabaseEncoding,
     DatabaseSize,
+    DescribeObject,
     EmptyText,
     EncodingName,
     EncodingNumber,
     Expression,
     FileNode,
+    FilePath,
     FormatType,
     FunctionArguments,
     FunctionIsVisible,
@@ -47,7 +50,9 @@ pub(crate) enum CatalogFunction {
     HasRole,
     HasSchemaPrivilege,
     HasTablePrivilege,
+    IndexColumnProperty,
     IndexDefinition,
+    IndexProperty,
     IndexesSize,
     IsOtherTempSchema,
     LastValue,
@@ -64,6 +69,7 @@ pub(crate) enum CatalogFunction {
     RelationSize,
     RelationIsUpdatable,
     RuleDefinition,
+    SequenceLastValue,
     SerialSequence,
     ServerAddress,
     ServerPort,
@@ -72,6 +78,7 @@ pub(crate) enum CatalogFunction {
     StartTime,
     TableIsVisible,
     TableSize,
+    TablespaceSize,
     TerminateBackend,
     TotalSize,
     TransactionNumber,
@@ -179,7 +186,7 @@ impl CatalogEntry {
     }
 }
 
-const fn entry(
+pub(super) const fn entry(
     oid: u32,
     name: &'static str,
     arguments: &'static str,
@@ -349,7 +356,7 @@ static FUNCTIONS: [CatalogEntry; 146] = [
 
 /// All of them.
 pub(crate) fn catalog_functions() -> impl Iterator<Item = &'static CatalogEntry> {
-    FUNCTIONS.iter()
+    FUNCTIONS.iter().chain(&MORE)
 }
 
 /// The oid of the type that has no values.
@@ -371,7 +378,7 @@ pub(crate) fn type_oid(name: &str) -> u32 {
 /// The function of a name that fits arguments of these types best (`None`: unknown).
 pub(super) fn find(name: &str, given: &[Option<Type>]) -> Option<Signature> {
     let mut best: Option<(u32, Signature)> = None;
-    for entry in FUNCTIONS.iter().filter(|entry| entry.name == name) {
+    for entry in catalog_functions().filter(|entry| entry.name == name) {
         if let Some((score, signature)) = fit(entry, given)
             && best.as_ref().is_none_or(|(had, _)| score > *had)
         {
@@ -440,7 +447,7 @@ impl CatalogFunction {
             Self::ToJson { binary } => return if binary { "to_jsonb" } else { "to_json" },
             _ => {}
         }
-        let found = FUNCTIONS.iter().find(|entry| entry.function == self);
+        let found = catalog_functions().find(|entry| entry.function == self);
         found.map_or("", |entry| entry.name)
     }
 
@@ -454,6 +461,7 @@ impl CatalogFunction {
                 | Self::Advisory { .. }
                 | Self::AdvisoryUnlockAll
                 | Self::LastValue
+                | Self::SequenceLastValue
                 | Self::ListeningChannels
                 | Self::Notify
                 | Self::NotifyQueueUsage

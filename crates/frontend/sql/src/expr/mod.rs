@@ -10,6 +10,7 @@
 //! Not here: aggregates (`exec`), which leave their results in slots.
 
 mod catalog_function;
+mod catalog_objects;
 mod domain;
 mod function;
 mod plain;

@@ -2,7 +2,7 @@
 
 use super::Session;
 use crate::catalog::Relation;
-use crate::error::{Fields, Result};
+use crate::error::{Fields, Result, SqlError};
 use crate::sqlstate;
 use crate::statistics;
 use crate::wire::{CommandTag, Sink};
@@ -24,7 +24,7 @@ impl Session {
         let named: Vec<Arc<Relation>> = match &analyze.table_name {
             Some(name) => {
                 let binder = self.surroundings(&search_path, "").binder();
-                vec![binder.relation(name)?]
+                vec![binder.relation(name).map_err(SqlError::without_place)?]
             }
             None => self.image().relations().into_iter().cloned().collect(),
         };

@@ -149,7 +149,8 @@ impl Session {
     ) -> Result<Progress> {
         let search_path = self.search_path();
         let binder = self.surroundings(&search_path, "").binder();
-        let relation = binder.relation(table)?;
+        let relation = binder.relation(table);
+        let relation = relation.map_err(SqlError::without_place)?;
         if matches!(relation.kind, Kind::View(_)) {
             let message = format!("cannot copy to view \"{}\"", relation.name);
             let hint = "To enable copying to a view, provide an INSTEAD OF INSERT trigger.";

@@ -19,7 +19,8 @@ impl Session {
     ) -> Result<String> {
         let search_path = self.search_path();
         let binder = self.surroundings(&search_path, "").binder();
-        let relation = binder.relation(name)?;
+        let relation = binder.relation(name);
+        let relation = relation.map_err(SqlError::without_place)?;
         let Some(table) = relation.table() else {
             return Ok(if columns.is_empty() {
                 "*".to_owned()

@@ -43,7 +43,8 @@ impl Session {
         let relation = self
             .surroundings(&search_path, "")
             .binder()
-            .relation(name)?;
+            .relation(name)
+            .map_err(SqlError::without_place)?;
         match relation.kind {
             Kind::Table(_) => {}
             Kind::View(_) if *said != LockTableMode::AccessShare => {

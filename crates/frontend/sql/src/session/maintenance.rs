@@ -117,7 +117,7 @@ impl Session {
                 }
                 let binder = self.surroundings(&search_path, "").binder();
                 let named = binder.named(name)?;
-                let named = named.ok_or_else(|| binder.no_relation(name))?;
+                let named = named.ok_or_else(|| binder.no_relation(name).without_place())?;
                 let wrong = |kind: &str| {
                     let message = format!("\"{shown}\" is not {kind}");
                     SqlError::new(sqlstate::WRONG_OBJECT_TYPE, message)

@@ -6,7 +6,7 @@
 use crate::bind::{Scope, ScopeTable};
 use crate::catalog::Relation;
 use crate::expr::{Builtin, CatalogFunction, Comparison, Expr, Quantifier, RowTest, RowsFrom};
-use crate::names::{literal, quoted};
+use crate::names::{quoted, simple_literal};
 use crate::rows::Part;
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -30,7 +30,8 @@ pub(crate) struct Writer<'w> {
 enum Around {
     /// Nothing, or parentheses and commas of something else.
     Nothing,
-    Operator(char),
+    /// An operator: its sign, and whether this is what stands left of it.
+    Operator(char, bool),
     And,
     Or,
     Not,
@@ -59,8 +60,13 @@ impl Writer<'_> {
             .format_type(own.unwrap_or(Type::Text), Typmod::NONE);
         let mut text = String::new();
         output(value.as_ref(), self.settings, &mut text);
+        match (value, ty) {
+            (Value::Null, Some(_)) => return format!("NULL::{name}"),
+            // Bound to what it was bound to before.
+            (Value::Null, None) => return "NULL".to_owned(),
+            _ => {}
+        }
         match value {
-            Value::Null => format!("NULL::{name}"),
             Value::Bool(value) => value.to_string(),
             Value::Int2(_) | Value::Int4(_) | Value::Int8(_) => {
                 let name = if text.parse::<i32>().is_ok() {
@@ -84,7 +90,15 @@ impl Writer<'_> {
                     (true, false) => format!("({text})::{name}"),
                 }
             }
-            _ => format!("{}::{name}", literal(&text)),
+            _ => format!("{}::{name}", simple_literal(&text)),
+        }
+    }
+
+    /// An expression beside others of its type: a null is shown as one of theirs.
+    fn beside(&self, expr: &Expr, ty: Option<Type>, around: Around) -> String {
+        match expr {
+            Expr::Const(Value::Null) => self.constant(&Value::Null, ty, false),
+            other => self.at(other, around),
         }
     }
 
@@ -108,7 +122,7 @@ impl Writer<'_> {
     }
 
     /// Something between operators, with a cast that PostgreSQL shows there.
-    fn operand(&self, expr: &Expr, operator: char) -> String {
+    fn operand(&self, expr: &Expr, operator: char, is_left: bool) -> String {
         match expr {
             Expr::Const(value) => self.constant(value, None, true),
             Expr::Column { table, position } => {
@@ -125,25 +139,42 @@ impl Writer<'_> {
                     false => format!("({name})::{as_other}"),
                 }
             }
-            other => self.at(other, Around::Operator(operator)),
+            other => self.at(other, Around::Operator(operator, is_left)),
         }
     }
 
+    /// An operator whose sides are of one type.
+    fn matched(&self, left: &Expr, operator: &str, right: &Expr, around: Around) -> String {
+        let side = |own: &Expr, other: &Expr, is_left: bool| match own {
+            Expr::Const(Value::Null) => self.constant(&Value::Null, self.type_of(other), false),
+            _ => self.operand(own, sign_of(operator), is_left),
+        };
+        let sides = (side(left, right, true), side(right, left, false));
+        self.between(sides, operator, around)
+    }
+
     fn binary(&self, left: &Expr, operator: &str, right: &Expr, around: Around) -> String {
-        let sign = operator.chars().next().unwrap_or(' ');
-        let text = format!(
-            "{} {operator} {}",
-            self.operand(left, sign),
-            self.operand(right, sign)
+        let sign = sign_of(operator);
+        let sides = (
+            self.operand(left, sign, true),
+            self.operand(right, sign, false),
         );
+        self.between(sides, operator, around)
+    }
+
+    fn between(&self, sides: (String, String), operator: &str, around: Around) -> String {
+        let sign = sign_of(operator);
+        let text = format!("{} {operator} {}", sides.0, sides.1);
         let low = |sign| matches!(sign, '+' | '-');
         let high = |sign| matches!(sign, '*' | '/' | '%');
         let simple = match around {
             Around::Nothing | Around::And | Around::Or | Around::Not => true,
-            Around::Operator(outer) if operator.len() == 1 => {
-                low(outer) && high(sign) || low(outer) && low(sign) || high(outer) && high(sign)
+            // What binds as tightly is read from the left.
+            Around::Operator(outer, is_left) if operator.len() == 1 => {
+                let same = low(outer) && low(sign) || high(outer) && high(sign);
+                low(outer) && high(sign) || same && is_left
             }
-            Around::Operator(_) | Around::Cast => false,
+            Around::Operator(..) | Around::Cast => false,
         };
         self.closed(text, simple)
     }
@@ -158,10 +189,16 @@ impl Writer<'_> {
     }
 
     fn list(&self, all: &[Expr]) -> String {
-        let all = all.iter().map(|expr| match expr {
-            Expr::Const(value) => self.constant(value, None, false),
-            other => self.at(other, Around::Nothing),
-        });
+        let all = all.iter().map(|expr| self.at(expr, Around::Nothing));
+        all.collect::<Vec<_>>().join(", ")
+    }
+
+    /// Expressions of one type.
+    fn alike(&self, all: &[Expr]) -> String {
+        let ty = all.iter().find_map(|expr| self.type_of(expr));
+        let all = all
+            .iter()
+            .map(|expr| self.beside(expr, ty, Around::Nothing));
         all.collect::<Vec<_>>().join(", ")
     }
 
@@ -177,14 +214,22 @@ impl Writer<'_> {
                 _ => None,
             },
         };
+        if matches!(
+            function,
+            Builtin::NullIf | Builtin::Greatest | Builtin::Least
+        ) {
+            return self.alike(all);
+        }
         let any = loose == Some(0)
             || matches!(
                 function,
                 Builtin::NullIf | Builtin::Greatest | Builtin::Least
             );
         let all = all.iter().enumerate().map(|(at, expr)| match expr {
-            Expr::Column { .. } if !any => self.operand(expr, ','),
-            Expr::Const(Value::Text(text)) if loose.is_some_and(|from| at >= from) => literal(text),
+            Expr::Column { .. } if !any => self.operand(expr, ',', false),
+            Expr::Const(Value::Text(text)) if loose.is_some_and(|from| at >= from) => {
+                simple_literal(text)
+            }
             other => self.list(std::slice::from_ref(other)),
         });
         all.collect::<Vec<_>>().join(", ")
@@ -197,11 +242,12 @@ impl Writer<'_> {
         {
             return format!("{word}({digits})");
         }
+        let name = self.settings.format_type(ty, typmod);
         let inner = match operand {
+            Expr::Const(Value::Null) => return format!("NULL::{name}"),
             Expr::Const(value) => self.constant(value, None, false),
             other => self.at(other, Around::Cast),
         };
-        let name = self.settings.format_type(ty, typmod);
         let closed = inner.starts_with('(') && inner.ends_with(')');
         if self.pretty || closed {
             format!("{inner}::{name}")
@@ -219,13 +265,13 @@ impl Writer<'_> {
                 comparison,
                 left,
                 right,
-            } => self.binary(left, sign(*comparison), right, around),
+            } => self.matched(left, sign(*comparison), right, around),
             Expr::Arithmetic {
                 operator,
                 left,
                 right,
             } => self.binary(left, arithmetic(*operator), right, around),
-            Expr::Concat(left, right) => self.binary(left, "||", right, around),
+            Expr::Concat(left, right) => self.matched(left, "||", right, around),
             Expr::Like {
                 operand,
                 pattern,
@@ -239,7 +285,7 @@ impl Writer<'_> {
                     (false, true) => "~~*",
                     (true, true) => "!~~*",
                 };
-                self.binary(operand, operator, pattern, around)
+                self.matched(operand, operator, pattern, around)
             }
             Expr::Distinct {
                 left,
@@ -251,7 +297,7 @@ impl Writer<'_> {
                 } else {
                     "IS DISTINCT FROM"
                 };
-                self.binary(left, word, right, around)
+                self.matched(left, word, right, around)
             }
             Expr::And(all) => {
                 let all: Vec<String> = all.iter().map(|one| self.at(one, Around::And)).collect();
@@ -271,13 +317,13 @@ impl Writer<'_> {
                 )
             }
             Expr::Negate(operand) => {
-                let text = format!("- {}", self.operand(operand, '-'));
+                let text = format!("- {}", self.operand(operand, '-', false));
                 self.closed(text, around == Around::Nothing)
             }
             Expr::IsNull { operand, negated } => {
                 let word = if *negated { "IS NOT NULL" } else { "IS NULL" };
                 let text = format!("{} {word}", self.at(operand, Around::Cast));
-                self.closed(text, !matches!(around, Around::Operator(_) | Around::Cast))
+                self.closed(text, !matches!(around, Around::Operator(..) | Around::Cast))
             }
             Expr::Is {
                 operand,
@@ -287,7 +333,7 @@ impl Writer<'_> {
                 let not = if *negated { "NOT " } else { "" };
                 let word = if *truth { "TRUE" } else { "FALSE" };
                 let text = format!("{} IS {not}{word}", self.at(operand, Around::Cast));
-                self.closed(text, !matches!(around, Around::Operator(_) | Around::Cast))
+                self.closed(text, !matches!(around, Around::Operator(..) | Around::Cast))
             }
             Expr::Cast {
                 operand,
@@ -300,7 +346,9 @@ impl Writer<'_> {
                 list,
                 negated,
             } => {
+                let ty = self.type_of(operand);
                 let items = list.iter().map(|item| match item {
+                    Expr::Const(value @ Value::Null) => self.constant(value, ty, true),
                     Expr::Const(value) => self.constant(value, None, true),
                     other => self.at(other, Around::Nothing),
                 });
@@ -311,9 +359,9 @@ impl Writer<'_> {
                     ("=", "ANY")
                 };
                 if let ([item], false) = (&**list, self.exact) {
-                    return self.binary(operand, sign, item, around);
+                    return self.matched(operand, sign, item, around);
                 }
-                let operand = self.operand(operand, '=');
+                let operand = self.operand(operand, '=', true);
                 if self.exact {
                     let not = if *negated { "NOT " } else { "" };
                     return format!("({operand} {not}IN ({}))", items.join(", "));
@@ -326,18 +374,19 @@ impl Writer<'_> {
                 otherwise,
             } => {
                 let mut text = "CASE".to_owned();
+                let ty = self.type_of(expr);
                 for (condition, result) in branches {
-                    let condition = self.at(condition, Around::Nothing);
-                    let result = self.at(result, Around::Nothing);
+                    let condition = self.beside(condition, Some(Type::Bool), Around::Nothing);
+                    let result = self.beside(result, ty, Around::Nothing);
                     text.push_str(&format!(" WHEN {condition} THEN {result}"));
                 }
                 text.push_str(&format!(
                     " ELSE {} END",
-                    self.at(otherwise, Around::Nothing)
+                    self.beside(otherwise, ty, Around::Nothing)
                 ));
                 text
             }
-            Expr::Coalesce(all) => format!("COALESCE({})", self.list(all)),
+            Expr::Coalesce(all) => format!("COALESCE({})", self.alike(all)),
             Expr::Call {
                 function,
                 arguments,
@@ -394,7 +443,10 @@ impl Writer<'_> {
                 } else {
                     "ALL"
                 };
-                let (value, array) = (self.operand(value, '='), self.at(array, Around::Nothing));
+                let (value, array) = (
+                    self.operand(value, '=', true),
+                    self.at(array, Around::Nothing),
+                );
                 let text = format!("{value} {} {word} ({array})", sign(comparison));
                 self.closed(text, around == Around::Nothing)
             }
@@ -412,7 +464,10 @@ impl Writer<'_> {
                     Quantifier::Any => "ANY",
                     Quantifier::All => "ALL",
                 };
-                let (value, array) = (self.operand(value, '~'), self.at(array, Around::Nothing));
+                let (value, array) = (
+                    self.operand(value, '~', true),
+                    self.at(array, Around::Nothing),
+                );
                 let text = format!("{value} {not}~~{star} {word} ({array})");
                 self.closed(text, around == Around::Nothing)
             }
@@ -421,7 +476,7 @@ impl Writer<'_> {
                 self.binary(json, sign, field, around)
             }
             (Builtin::Catalog(CatalogFunction::MakeArray(_)), items) => {
-                format!("ARRAY[{}]", self.list(items))
+                format!("ARRAY[{}]", self.alike(items))
             }
             (Builtin::Catalog(CatalogFunction::Subscript), [array, places @ ..]) => {
                 let places = places
@@ -448,10 +503,30 @@ impl Writer<'_> {
                 let operand = self.at(operand, Around::Nothing);
                 format!("EXTRACT({field} FROM {operand})")
             }
+            (similar, [text, pattern @ ..]) if similar.name() == "%similar" => {
+                let text = self.operand(text, '~', true);
+                match pattern {
+                    [pattern, Expr::Const(Value::Text(escape))] if self.exact => {
+                        let pattern = self.at(pattern, Around::Cast);
+                        let escape = simple_literal(escape);
+                        format!("({text} SIMILAR TO {pattern} ESCAPE {escape})")
+                    }
+                    [pattern] if self.exact => {
+                        format!("({text} SIMILAR TO {})", self.at(pattern, Around::Cast))
+                    }
+                    _ => {
+                        let pattern = format!("similar_to_escape({})", self.list(pattern));
+                        self.between((text, pattern), "~", around)
+                    }
+                }
+            }
             (Builtin::NextValue, [Expr::Const(value)]) => {
                 let mut name = String::new();
                 output(value.as_ref(), self.settings, &mut name);
-                format!("nextval({}::regclass)", literal(&(self.regclass)(&name)))
+                format!(
+                    "nextval({}::regclass)",
+                    simple_literal(&(self.regclass)(&name))
+                )
             }
             (function, arguments) => {
                 if let Some(word) = function.keyword() {
@@ -463,12 +538,56 @@ impl Writer<'_> {
                     [left, right] if !named => self.binary(left, name, right, around),
                     [operand] if !named => {
                         let sign = name.chars().next().unwrap_or(' ');
-                        self.closed(format!("{name} {}", self.operand(operand, sign)), false)
+                        self.closed(
+                            format!("{name} {}", self.operand(operand, sign, false)),
+                            false,
+                        )
                     }
                     _ => format!("{name}({})", self.arguments(function, arguments)),
                 }
             }
         }
+    }
+}
+
+impl Writer<'_> {
+    /// The type of an expression's values, where it is seen without binding.
+    fn type_of(&self, expr: &Expr) -> Option<Type> {
+        Some(match expr {
+            Expr::Const(value) => value.ty()?,
+            Expr::Column { table, position } => self.column(*table, *position).1?,
+            Expr::Cast { ty, .. } => *ty,
+            Expr::Not(_)
+            | Expr::And(_)
+            | Expr::Or(_)
+            | Expr::IsNull { .. }
+            | Expr::Is { .. }
+            | Expr::Compare { .. }
+            | Expr::Distinct { .. }
+            | Expr::In { .. }
+            | Expr::Rows { .. }
+            | Expr::Like { .. } => Type::Bool,
+            Expr::Concat(..) => Type::Text,
+            Expr::Negate(operand) | Expr::Domain { operand, .. } => self.type_of(operand)?,
+            Expr::Arithmetic {
+                operator,
+                left,
+                right,
+            } => {
+                let (left, right) = (self.type_of(left)?, self.type_of(right)?);
+                vellum_row::arithmetic::resolve(*operator, left, right)?.result
+            }
+            Expr::Coalesce(all) => all.iter().find_map(|expr| self.type_of(expr))?,
+            Expr::Case {
+                branches,
+                otherwise,
+            } => {
+                let results = branches.iter().map(|(_, result)| result);
+                let mut results = results.chain([&**otherwise]);
+                results.find_map(|expr| self.type_of(expr))?
+            }
+            _ => return None,
+        })
     }
 }
 
@@ -540,6 +659,11 @@ pub(crate) fn part_text(
             if is_call { text } else { format!("({text})") }
         }
     }
+}
+
+/// What an operator begins with: it says how tightly it binds.
+fn sign_of(operator: &str) -> char {
+    operator.chars().next().unwrap_or(' ')
 }
 
 fn sign(comparison: Comparison) -> &'static str {

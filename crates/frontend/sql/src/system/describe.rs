@@ -60,7 +60,8 @@ pub(super) fn format_type(env: &Env<'_>, oid: Oid, typmod: Option<i32>) -> Strin
         (None, _) => env
             .forms
             .domain_name(oid)
-            .unwrap_or_else(|| super::types::pseudo_name(oid).unwrap_or("???").to_owned()),
+            .or_else(|| super::types::type_name(env.catalog, env.search_path, oid))
+            .unwrap_or_else(|| "???".to_owned()),
     }
 }
 

@@ -74,7 +74,12 @@ pub(super) fn type_row(
     let dimensions = matches!(domain.ty, Type::Array(_)) && domain.base == 0;
     row[27] = Value::Int4(i32::from(dimensions));
     let default = domain.default.as_deref();
-    row[30] = default.map_or(Value::Null, |sql| text(scan.env.default_text(domain, sql)));
+    let default = default.map(|sql| scan.env.default_text(domain, sql));
+    // Without the expression it is taken for a literal.
+    row[29] = default
+        .as_deref()
+        .map_or(Value::Null, |sql| text(super::describe::node(0, sql)));
+    row[30] = default.map_or(Value::Null, text);
     row
 }
 

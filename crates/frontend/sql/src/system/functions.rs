@@ -1,6 +1,7 @@
 //! Functions that need the catalog.
 
 use super::names::{is_visible, no_such, parse_reg, reg_text};
+use super::objects;
 use super::roles::DATABASE_OID;
 use super::signals::{self, Signal};
 use super::types;
@@ -95,6 +96,16 @@ pub(crate) fn ask(env: &Env<'_>, function: F, arguments: &[Value]) -> Result<Val
         F::RuleDefinition => Value::Null,
         F::FunctionResult => shown(types::function_of(first).map(|(.., result)| result)),
         F::FunctionArguments => shown(types::function_of(first).map(|(_, arguments, _)| arguments)),
+        F::IndexProperty => objects::index_property(env, first, text(1)),
+        F::IndexColumnProperty => {
+            let number = value(1).as_i64().and_then(|own| usize::try_from(own).ok());
+            objects::index_column_property(env, first, number, text(2))
+        }
+        F::SequenceLastValue => objects::sequence_last_value(env, first)?,
+        F::DescribeObject => {
+            let column = value(2).as_i64().unwrap_or(0);
+            objects::description(env, first, oid(1).unwrap_or(0), column)
+        }
         F::SerialSequence => serial_sequence(env, text(0), text(1))?,
         F::UserById => match env.catalog.role_by_oid(first) {
             Some(role) => Value::text(role.name.as_str()),
@@ -206,6 +217,11 @@ pub(crate) fn ask(env: &Env<'_>, function: F, arguments: &[Value]) -> Result<Val
             Some(_) => Value::Oid(first),
             None => Value::Null,
         },
+        F::FilePath => match env.catalog.name_of(first) {
+            Some(_) => Value::text(format!("base/{DATABASE_OID}/{first}")),
+            None => Value::Null,
+        },
+        F::TablespaceSize => tablespace_size(env, first, value(0).as_str())?,
         F::ObjectComment => comments::of_object(env.catalog, first, value(1).as_str()),
         F::ColumnComment => {
             let column = value(1).as_i64().unwrap_or(0);
@@ -254,6 +270,22 @@ pub(crate) fn ask(env: &Env<'_>, function: F, arguments: &[Value]) -> Result<Val
         F::StartTime => Value::Timestamptz(env.shared.started),
         other => return Err(SqlError::unsupported(format!("the function {other:?}"))),
     })
+}
+
+/// All of the database lies in `pg_default`.
+///
+/// # Errors
+/// `42704`.
+fn tablespace_size(env: &Env<'_>, oid: Oid, name: Option<&str>) -> Result<Value> {
+    match (oid, name) {
+        (1663, None) | (_, Some("pg_default")) => Ok(Value::Int8(env.database_bytes())),
+        (1664, None) | (_, Some("pg_global")) => Ok(Value::Int8(0)),
+        (_, Some(name)) => {
+            let message = format!("tablespace \"{name}\" does not exist");
+            Err(SqlError::new(sqlstate::UNDEFINED_OBJECT, message))
+        }
+        (_, None) => Ok(Value::Null),
+    }
 }
 
 /// The oid of a name that has to stand for something.

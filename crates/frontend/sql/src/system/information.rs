@@ -2,7 +2,9 @@
 
 use super::constraints::{self, What};
 use super::{Scan, Spec, describe, domains, nothing, text};
-use crate::catalog::{Action, CheckOption, Default, Identity, Kind, Relation, Timing};
+use crate::catalog::{
+    Action, CheckOption, Default, Identity, Kind, Relation, SequenceDefinition, Timing,
+};
 use crate::database::DATABASE;
 use crate::error::Result;
 use crate::plan::Changes;
@@ -355,6 +357,9 @@ fn sequences(scan: &Scan<'_>, rows: &mut Vec<Vec<Value>>) -> Result<()> {
         let Kind::Sequence(sequence) = &relation.kind else {
             continue;
         };
+        if is_of_identity(scan, sequence) {
+            continue;
+        }
         let ty = Type::from_oid(sequence.type_oid).unwrap_or(Type::Int8);
         let shown = |number: i64| text(number.to_string());
         rows.push(vec![
@@ -373,6 +378,16 @@ fn sequences(scan: &Scan<'_>, rows: &mut Vec<Vec<Value>>) -> Result<()> {
         ]);
     }
     Ok(())
+}
+
+/// Whether a sequence is a part of an identity column, and no object of its own.
+fn is_of_identity(scan: &Scan<'_>, sequence: &SequenceDefinition) -> bool {
+    let (table, column) = sequence.owner;
+    let owner = scan.catalog.relation(table);
+    let default = owner
+        .and_then(|owner| owner.table())
+        .and_then(|table| table.default_of(ColumnId(column)));
+    matches!(default, Some(Default::Identity { .. }))
 }
 
 /// Numbers that a type has: characters, bytes, precision and its base, scale, digits of the second.
@@ -737,6 +752,9 @@ fn referential_constraints(scan: &Scan<'_>, rows: &mut Vec<Vec<Value>>) -> Resul
 
 fn table_privileges(scan: &Scan<'_>, rows: &mut Vec<Vec<Value>>) -> Result<()> {
     for relation in scan.user_relations() {
+        if matches!(relation.kind, Kind::Sequence(_)) {
+            continue;
+        }
         for grant in scan.catalog.grants(relation) {
             let name = |oid: u32| match scan.catalog.role_by_oid(oid) {
                 Some(role) => text(role.name.as_str()),

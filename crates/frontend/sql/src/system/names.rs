@@ -31,7 +31,7 @@ pub(crate) fn reg_text_in(catalog: &Catalog, search_path: &[Oid], ty: Type, oid:
 }
 
 /// The name of a relation or an index, with its schema unless the search path finds it.
-fn relation_name(catalog: &Catalog, search_path: &[Oid], oid: Oid) -> Option<String> {
+pub(super) fn relation_name(catalog: &Catalog, search_path: &[Oid], oid: Oid) -> Option<String> {
     let (namespace, name) = catalog.name_of(oid)?;
     let plain = quoted(name);
     if is_visible(catalog, search_path, oid, (namespace, name)) {

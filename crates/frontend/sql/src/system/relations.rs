@@ -137,11 +137,12 @@ fn class_row(
     };
     let options: Vec<Value> = options.iter().map(|option| text(option.clone())).collect();
     let storage = if matches!(kind, "v") { 0 } else { oid };
+    let row_type = super::row_types::of(relation).filter(|_| index.is_none());
     rows.push(vec![
         Value::Oid(oid),
         text(name),
         Value::Oid(relation.namespace),
-        Value::Oid(0),
+        Value::Oid(row_type.map_or(0, |[row, _]| row)),
         Value::Oid(0),
         scan.role(&relation.owner),
         Value::Oid(method),

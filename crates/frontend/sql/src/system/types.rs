@@ -195,6 +195,9 @@ pub(super) fn type_name(catalog: &Catalog, search_path: &[Oid], oid: u32) -> Opt
     if let Some(name) = catalog.types().domain_name(oid, search_path) {
         return Some(name);
     }
+    if let Some(name) = super::row_types::name(catalog, search_path, oid) {
+        return Some(name);
+    }
     let ty = Type::from_oid(oid)?;
     let there = ty
         .enum_id()
@@ -230,7 +233,7 @@ pub(super) fn is_type_visible(catalog: &Catalog, search_path: &[Oid], oid: u32) 
     Some(first.is_some_and(|first| first.oid == own.oid))
 }
 
-fn type_row(ty: Type) -> Vec<Value> {
+pub(super) fn type_row(ty: Type) -> Vec<Value> {
     let is_array = matches!(ty, Type::Array(_));
     let known = FORMS.iter().find(|(other, ..)| *other == ty);
     let forms = known.map_or(ARRAY_FORMS, |(.., forms)| *forms);
@@ -327,6 +330,7 @@ fn pg_type(scan: &Scan<'_>, rows: &mut Vec<Vec<Value>>) -> Result<()> {
             rows.push(user_type_row(scan, own, ty));
         }
     }
+    super::row_types::rows(scan, rows);
     for (oid, name) in PSEUDO_TYPES {
         let mut row = type_row(Type::Oid);
         (row[0], row[1]) = (Value::Oid(oid), text(name));

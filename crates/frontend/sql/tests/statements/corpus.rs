@@ -97,6 +97,7 @@ corpus!(
     corners,
     dates,
     deferred,
+    definitions,
     documents,
     domains,
     drops,

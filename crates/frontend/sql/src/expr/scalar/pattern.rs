@@ -2,11 +2,11 @@
 
 use super::regular::{Flags, compiled, of_similar};
 use super::{Arguments, Entry, invalid, strict};
-use crate::error::Result;
+use crate::error::{Result, SqlError};
 use regex::{Captures, Match, Regex};
 use std::ops::ControlFlow;
 use std::rc::Rc;
-use vellum_row::{Array, Type, Value};
+use vellum_row::{Array, SqlState, Type, Value};
 
 #[rustfmt::skip]
 pub(super) static ENTRIES: &[Entry] = &[
@@ -14,6 +14,9 @@ pub(super) static ENTRIES: &[Entry] = &[
     strict(2074, "substring", "text text text", "text", substring_similar),
     strict(0, "%similar", "text text", "bool", similar),
     strict(0, "%similar", "text text text", "bool", similar),
+    strict(1986, "similar_to_escape", "text text", "text", similar_pattern),
+    strict(1987, "similar_to_escape", "text", "text", similar_pattern),
+    strict(1637, "like_escape", "text text", "text", like_pattern),
     strict(2284, "regexp_replace", "text text text", "text", replace),
     strict(2285, "regexp_replace", "text text text text", "text", replace),
     strict(6253, "regexp_replace", "text text text int4", "text", replace_at),
@@ -90,6 +93,47 @@ fn similar(a: &Arguments<'_>) -> Result<Value> {
     let pattern = of_similar(a.text(1), escape)?;
     let regex = compiled(&pattern, Flags::default())?;
     Ok(Value::Bool(regex.is_match(a.text(0))))
+}
+
+/// What a pattern of SIMILAR TO is as a regular expression: definitions are shown with it.
+fn similar_pattern(a: &Arguments<'_>) -> Result<Value> {
+    let escape = (a.len() > 1).then(|| a.text(1));
+    Ok(Value::text(of_similar(a.text(0), escape)?))
+}
+
+/// What a pattern of LIKE with an escape is with a backslash.
+///
+/// # Errors
+/// `22025` for an escape that is longer than a letter.
+fn like_pattern(a: &Arguments<'_>) -> Result<Value> {
+    let mut letters = a.text(1).chars();
+    let escape = letters.next();
+    if letters.next().is_some() {
+        let error = SqlError::new(SqlState::of("22025"), "invalid escape string");
+        return Err(error.with_hint("Escape string must be empty or one character."));
+    }
+    let mut out = String::with_capacity(a.text(0).len());
+    let mut escaped = false;
+    for letter in a.text(0).chars() {
+        match letter {
+            _ if escaped => {
+                out.push(letter);
+                escaped = false;
+            }
+            // One backslash is an escape already.
+            '\\' if escape == Some('\\') => {
+                out.push(letter);
+                escaped = true;
+            }
+            _ if Some(letter) == escape => {
+                out.push('\\');
+                escaped = true;
+            }
+            '\\' => out.push_str("\\\\"),
+            _ => out.push(letter),
+        }
+    }
+    Ok(Value::text(out))
 }
 
 /// Appends a replacement: `\1` … `\9` and `\&` are what was found.
