@@ -10,6 +10,7 @@ use crate::crews::{Crews, STACK_BYTES, Taken};
 use crate::error::{Error, Failure, Result};
 use crate::keys::{Asked, TellKeys};
 use crate::memory::StatementMemory;
+use crate::pushed::PushConditions;
 use crate::relation::Relation;
 use crate::scan::{Answer, Part, Scans};
 use crate::sorts::FitSorts;
@@ -26,7 +27,7 @@ use datafusion::execution::memory_pool::GreedyMemoryPool;
 use datafusion::execution::runtime_env::{RuntimeEnv, RuntimeEnvBuilder};
 use datafusion::execution::session_state::SessionState;
 use datafusion::logical_expr::LogicalPlan;
-use datafusion::optimizer::Optimizer;
+use datafusion::optimizer::{Optimizer, OptimizerRule};
 use datafusion::physical_optimizer::PhysicalOptimizerRule;
 use datafusion::physical_optimizer::optimizer::PhysicalOptimizer;
 use datafusion::physical_plan::{
@@ -357,6 +358,12 @@ impl Engine {
         // Tables are joined in the order in which they were put.
         let rules = Optimizer::new().rules.into_iter();
         let rules = rules.filter(|rule| rule.name() != "eliminate_cross_join");
+        let rules = rules.map(|rule| match rule.name() {
+            "push_down_filter" => {
+                Arc::new(PushConditions::new()) as Arc<dyn OptimizerRule + Send + Sync>
+            }
+            _ => rule,
+        });
         let mut steps: Vec<Arc<dyn PhysicalOptimizerRule + Send + Sync>> =
             vec![Arc::new(MixUnions)];
         steps.extend(PhysicalOptimizer::new().rules);

@@ -18,6 +18,7 @@ mod function;
 mod keys;
 mod known;
 mod memory;
+mod pushed;
 mod relation;
 mod scan;
 mod sorts;

@@ -4,7 +4,7 @@ use super::call::undefined;
 use super::{Binder, Bound, COMPARED_MAX};
 use crate::error::{Result, SqlError};
 use crate::expr::Expr;
-use crate::plan::{SortBy, SortKey};
+use crate::plan::{SortBy, SortKey, tables_read};
 use crate::sqlstate;
 use sqlparser::ast;
 use vellum_row::moments::{Pairing, Spread};
@@ -173,6 +173,11 @@ impl Binder<'_> {
                 return Err(error.worded(NOT_HERE, "aggregate function calls cannot be nested"));
             }
         };
+        if self.is_of_outer(&aggregate) {
+            self.aggregates = Some(others);
+            let text = "an aggregate that reads only the query around it";
+            return Err(SqlError::unsupported(text).at(place));
+        }
         let result = aggregate.result;
         let known = others.iter().position(|other| *other == aggregate);
         let number = known.unwrap_or_else(|| {
@@ -182,6 +187,17 @@ impl Binder<'_> {
         let room = SqlError::check_room(number, COMPARED_MAX, "aggregates");
         self.aggregates = Some(others);
         room.map(|()| Bound::new(Expr::Slot(number as u16), result))
+    }
+
+    /// Whether it reads columns, and all of them are those of queries around: SQL counts it as an aggregate of the innermost of these.
+    fn is_of_outer(&self, aggregate: &Aggregate) -> bool {
+        let (mut own, mut outer) = (false, false);
+        let arguments = aggregate.arguments.iter().map(|(expr, _)| expr);
+        for expr in arguments.chain(&aggregate.filter) {
+            expr.walk(&mut |part| outer |= matches!(part, Expr::Outer { .. }));
+            tables_read(expr, &self.subqueries, &mut |_| own = true);
+        }
+        outer && !own
     }
 
     pub(super) fn aggregate_call(

@@ -95,6 +95,9 @@ impl Binder<'_> {
         if !name.starts_with(|first: char| first.is_alphabetic() || first == '_') {
             return Err(self.no_function(name, &types));
         }
+        if let (Some(ty), [None]) = (type_called(name), &types[..]) {
+            return self.cast_by_name(name, ty, arguments);
+        }
         // Of a pattern only `substring` takes a part.
         let by_place = name == "substr" && types.len() == 2 && types[1].is_none();
         if !by_place && let Some(signature) = find_scalar(name, &types)? {
@@ -104,6 +107,9 @@ impl Binder<'_> {
             return self.called(signature, arguments);
         }
         let Some(signature) = Builtin::find(name, &types) else {
+            if let Some(ty) = type_called(name).filter(|_| types.len() == 1) {
+                return self.cast_by_name(name, ty, arguments);
+            }
             return Err(self.no_function(name, &types));
         };
         let mut arguments = arguments
@@ -137,6 +143,19 @@ impl Binder<'_> {
             arguments,
         };
         Ok(Bound::new(expr, signature.result))
+    }
+
+    /// A cast that is written as a call.
+    fn cast_by_name(&mut self, name: &str, ty: Type, arguments: Vec<Bound>) -> Result<Bound> {
+        let types: Vec<_> = arguments.iter().map(|argument| argument.ty).collect();
+        let fits = |own| own == ty || cast_between(own, ty).is_some();
+        match arguments.into_iter().next() {
+            Some(argument) if argument.ty.is_none_or(fits) => {
+                let expr = self.coerce(argument, ty, Typmod::NONE, CastContext::Explicit)?;
+                Ok(Bound::new(expr, ty))
+            }
+            _ => Err(self.no_function(name, &types)),
+        }
     }
 
     /// A function that makes an array: it gets an empty one in front, for the type of its elements.
@@ -185,6 +204,29 @@ impl Binder<'_> {
         }
         undefined(self.settings, name, arguments)
     }
+}
+
+/// The type that a call of one argument casts to, `text(1)`. Names that the grammar keeps for types (`numeric`, `timestamp`) are none of functions.
+fn type_called(name: &str) -> Option<Type> {
+    Some(match name {
+        "bool" => Type::Bool,
+        "bytea" => Type::Bytea,
+        "float4" => Type::Float4,
+        "float8" => Type::Float8,
+        "int2" => Type::Int2,
+        "int4" => Type::Int4,
+        "int8" => Type::Int8,
+        "json" => Type::Json,
+        "jsonb" => Type::Jsonb,
+        "name" => Type::Name,
+        "oid" => Type::Oid,
+        "regclass" => Type::Regclass,
+        "regtype" => Type::Regtype,
+        "text" => Type::Text,
+        "timestamptz" => Type::Timestamptz,
+        "uuid" => Type::Uuid,
+        _ => return None,
+    })
 }
 
 /// `42883`.

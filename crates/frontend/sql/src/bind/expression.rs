@@ -481,7 +481,7 @@ impl Binder<'_> {
         } else {
             "OR"
         };
-        let mut operands = Vec::new();
+        let mut nodes = Vec::new();
         let mut rest = node;
         while let ast::Expr::BinaryOp {
             left,
@@ -490,12 +490,13 @@ impl Binder<'_> {
         } = rest
             && other == op
         {
-            operands.push(self.boolean(right, word)?);
+            nodes.push(&**right);
             rest = left;
         }
-        operands.push(self.boolean(rest, word)?);
-        operands.reverse();
-        let operands = operands.into_boxed_slice();
+        nodes.push(rest);
+        let nodes = nodes.into_iter().rev();
+        let operands = nodes.map(|node| self.boolean(node, word));
+        let operands = operands.collect::<Result<Box<[_]>>>()?;
         let expr = if *op == BinaryOperator::And {
             Expr::And(operands)
         } else {
@@ -510,7 +511,10 @@ impl Binder<'_> {
                 let operand = self.boolean(operand, "NOT")?;
                 Ok(Bound::new(Expr::Not(Box::new(operand)), Type::Bool))
             }
-            UnaryOperator::Plus => self.expr(operand),
+            UnaryOperator::Plus => {
+                let operand = self.expr(operand)?;
+                self.plus(operand)
+            }
             UnaryOperator::Minus => {
                 // The smallest numbers are there as negative ones only.
                 if let ast::Expr::Value(value) = operand

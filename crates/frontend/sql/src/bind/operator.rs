@@ -220,6 +220,24 @@ impl Binder<'_> {
         )
     }
 
+    /// A number with `+` in front; what has no type is read as a float.
+    ///
+    /// # Errors
+    /// `42883` for what is no number.
+    pub(super) fn plus(&mut self, operand: Bound) -> Result<Bound> {
+        let ty = operand.ty.unwrap_or(Type::Float8);
+        // Those that name something are numbers by category only.
+        let number = matches!(
+            ty,
+            Type::Int2 | Type::Int4 | Type::Int8 | Type::Numeric | Type::Float4 | Type::Float8
+        );
+        if !number {
+            return Err(no_unary_operator("+", &self.name_of(operand.ty)));
+        }
+        let expr = self.coerce(operand, ty, Typmod::NONE, CastContext::Implicit)?;
+        Ok(Bound::new(expr, ty))
+    }
+
     /// What messages call a type, as far as it is known.
     pub(crate) fn name_of(&self, ty: Option<Type>) -> Cow<'static, str> {
         ty.map_or(Cow::Borrowed("unknown"), |ty| self.settings.name_of(ty))

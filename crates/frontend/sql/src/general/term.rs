@@ -524,7 +524,8 @@ impl<'t> Translation<'t, '_, '_> {
                 if inner.select.correlated {
                     let mut terms = Vec::with_capacity(operands.len());
                     for (operand, ty) in operands.iter().zip(&inner.select.types) {
-                        terms.push(self.term(operand, *ty, subs)?);
+                        let ty = self.type_beside(operand, *ty);
+                        terms.push(self.term(operand, ty, subs)?);
                     }
                     Some(self.asked_with(inner, Type::Bool, terms, Test::Rows(*test))?)
                 } else {
@@ -641,7 +642,7 @@ impl<'t> Translation<'t, '_, '_> {
     ) -> Result<Option<Term>> {
         let subquery = &subs[usize::from(number)];
         let correlated = subquery.select.correlated;
-        let ty = type_of(operand, self.level()).unwrap_or(subquery.select.types[0]);
+        let ty = self.type_beside(operand, subquery.select.types[0]);
         // An anti join that heeds nulls heeds those of all rows, not of those only that belong to the row at hand; and of an operand that is the
         // same for all rows it heeds none.
         let apart = (negated || self.exact > 0) && (correlated || !reads_columns(operand));
@@ -659,6 +660,14 @@ impl<'t> Translation<'t, '_, '_> {
         let relation = self.inner(&subquery.select)?;
         let found = Term::is_in(&self.symbols, operand, relation, negated);
         found.map(Some).map_err(super::told)
+    }
+
+    /// The type of what is compared with values of another. Integers are compared as they are, however wide.
+    fn type_beside(&self, operand: &Expr, other: Type) -> Type {
+        type_of(operand, self.level()).unwrap_or(match other {
+            Type::Int2 | Type::Int4 => Type::Int8,
+            other => other,
+        })
     }
 
     /// A subquery that is run for each row.

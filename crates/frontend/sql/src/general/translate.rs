@@ -476,7 +476,7 @@ impl<'t, 'r, 'w> Translation<'t, 'r, 'w> {
         let estimate = self.estimate(source, own)?;
         let (rows, name, kinds) = match &source.kind {
             SourceKind::Nothing => return Ok((built(Relation::one_row())?, estimate)),
-            SourceKind::Query(select) if select.has_lateral() => {
+            SourceKind::Query(select) if select.is_row_by_row() => {
                 let rows = SourceRows::Kept(self.run.rows_by_program(select)?);
                 let kinds = select.types.iter().map(|ty| (*ty).into());
                 (rows, "lateral".to_owned(), kinds.collect())

@@ -154,15 +154,7 @@ impl Binder<'_> {
         self.with.extend(behind);
         let (mut select, mut columns) = bound?;
         select.origin = Origin::With;
-        if with.columns.len() > columns.len() {
-            let message = format!(
-                "WITH query \"{}\" has {} columns available but {} columns specified",
-                with.name,
-                columns.len(),
-                with.columns.len()
-            );
-            return Err(SqlError::new(sqlstate::INVALID_COLUMN_REFERENCE, message));
-        }
+        super::writing::check_names(&with.name, with.columns.len(), columns.len())?;
         for (column, name) in columns.iter_mut().zip(with.columns) {
             column.name = name;
         }

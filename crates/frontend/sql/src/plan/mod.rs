@@ -2,6 +2,7 @@
 //!
 //! Not here: running them (`exec`); DDL and session commands, which are run from their syntax trees.
 
+mod apart;
 mod arbiter;
 mod assign;
 mod change;

@@ -1,5 +1,6 @@
 //! SELECT and VALUES.
 
+use super::apart::Readers;
 use super::general::reads_much;
 use super::grouping::{asked_keys, check_distinct_order, depending};
 use super::output::{check_equality, check_targets};
@@ -421,6 +422,7 @@ impl Binder<'_> {
         }
         let projected = self.projection(&select.projection);
         let found = std::mem::replace(&mut self.set_functions, around);
+        let lists_sets = found.as_ref().is_some_and(|found| !found.is_empty());
         sources.extend(found.into_iter().flatten());
         // Without FROM the first of those functions is the first table.
         if sources.len() > 1 && matches!(sources[0].kind, SourceKind::Nothing) {
@@ -509,14 +511,12 @@ impl Binder<'_> {
         if kept && reads_much(&sources) {
             self.needs(General::LargeScan);
         }
-        // Such a subquery is run again for each row, which programs do.
-        let lateral = sources
-            .iter()
-            .any(|source| matches!(source.kind, SourceKind::Lateral(_)));
-        if lateral && self.general.is_some_and(General::has_program) {
+        // What is read again for each row programs read.
+        let row_by_row = sources.iter().any(|source| source.kind.is_row_by_row());
+        if row_by_row && self.general.is_some_and(General::has_program) {
             self.general = None;
         }
-        let grouping = grouped.then(|| {
+        let mut grouping = grouped.then(|| {
             Box::new(Grouping {
                 keys,
                 types,
@@ -526,6 +526,16 @@ impl Binder<'_> {
                 having,
             })
         });
+        if !lists_sets {
+            let readers = Readers {
+                output: &mut output,
+                grouping: grouping.as_deref_mut(),
+                windows: &mut windows,
+                sort: &mut sort,
+                apart: &mut apart,
+            };
+            self.read_apart(&mut sources, readers);
+        }
         let body = Body::From {
             sources,
             grouping,

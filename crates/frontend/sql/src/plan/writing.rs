@@ -66,6 +66,17 @@ fn is_read_again(statement: &ast::Statement, name: &str) -> bool {
     named == 1 && reads_of(statement, name) > 1
 }
 
+/// That a query of WITH is given no more names than it has columns.
+pub(super) fn check_names(name: &str, names: usize, columns: usize) -> Result<()> {
+    if names <= columns {
+        return Ok(());
+    }
+    let message = format!(
+        "WITH query \"{name}\" has {columns} columns available but {names} columns specified"
+    );
+    Err(SqlError::new(sqlstate::INVALID_COLUMN_REFERENCE, message))
+}
+
 impl<'c> Binder<'c> {
     /// Binds a statement that reads or changes rows, not in another one.
     ///
@@ -178,6 +189,9 @@ impl<'c> Binder<'c> {
                 self.with.push(first);
                 continue;
             }
+            if at_top && self.whole.is_some_and(|whole| reads_of(whole, &name) == 0) {
+                self.look_at(cte)?;
+            }
             let columns = cte.alias.columns.iter();
             self.with.push(With {
                 name,
@@ -250,15 +264,7 @@ impl<'c> Binder<'c> {
             domain: column.domain,
         });
         let columns: Vec<ScopeColumn> = columns.collect();
-        if names.next().is_some() {
-            let message = format!(
-                "WITH query \"{}\" has {} columns available but {} columns specified",
-                folded(&alias.name),
-                columns.len(),
-                alias.columns.len()
-            );
-            return Err(SqlError::new(sqlstate::INVALID_COLUMN_REFERENCE, message));
-        }
+        check_names(&folded(&alias.name), alias.columns.len(), columns.len())?;
         self.with_uses += 1;
         let number = self.with_uses;
         self.writings.push(Writing {
@@ -267,6 +273,26 @@ impl<'c> Binder<'c> {
             subqueries,
         });
         Ok(Meaning::Written { number, columns })
+    }
+
+    /// Binds a query of WITH that nothing reads, for what is wrong with it: it is never run, and needs no rights.
+    fn look_at(&mut self, cte: &ast::Cte) -> Result<()> {
+        let (general, before) = (self.general.take(), self.writings.len());
+        let (uses, targets) = (self.with_uses, self.targets.len());
+        let (accesses, lent) = (self.accesses.len(), self.lent.len());
+        let bound = self.query(&cte.query);
+        self.general = general;
+        self.writings.truncate(before);
+        self.with_uses = uses;
+        self.targets.truncate(targets);
+        self.accesses.truncate(accesses);
+        self.lent.truncate(lent);
+        let (_, columns) = bound?;
+        check_names(
+            &folded(&cte.alias.name),
+            cte.alias.columns.len(),
+            columns.len(),
+        )
     }
 
     /// A query of WITH that is run first, if it would be another each time that it is read.

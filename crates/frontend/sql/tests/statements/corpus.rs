@@ -104,6 +104,7 @@ corpus!(
     edges,
     enum_indexes,
     enums,
+    found,
     functions,
     gather,
     generated,

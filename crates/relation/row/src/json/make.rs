@@ -34,7 +34,11 @@ pub fn append(value: ValueRef<'_>, settings: &Settings, out: &mut String) {
                 ..settings.clone()
             };
             output(value, &iso, &mut text);
-            write_string(&with_zone_minutes(text.replacen(' ', "T", 1), value), out);
+            // Behind a date alone only BC may stand.
+            if !matches!(value, ValueRef::Date(_)) {
+                text = text.replacen(' ', "T", 1);
+            }
+            write_string(&with_zone_minutes(text, value), out);
         }
         ValueRef::Array(array) => {
             let lengths: Vec<usize> = array

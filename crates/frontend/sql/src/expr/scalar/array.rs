@@ -27,6 +27,9 @@ pub(super) static ENTRIES: &[Entry] = &[
     lenient(0, "%array_fill", "anyarray anyelement _int4 _int4", "anyarray", fill),
     lenient(379, "array_prepend", "anycompatible anycompatiblearray", "anycompatiblearray", |_| Err(without_type())),
     lenient(3167, "array_remove", "anycompatiblearray anycompatible", "anycompatiblearray", |a| {
+        if a.array(0).is_some_and(|array| array.dimensions().count() > 1) {
+            return Err(fault("0A000", "removing elements from multidimensional arrays is not supported"));
+        }
         each(a, |item| if equal(&item, a.at(1)) { None } else { Some(item) })
     }),
     lenient(3168, "array_replace", "anycompatiblearray anycompatible anycompatible", "anycompatiblearray", |a| {
@@ -36,7 +39,8 @@ pub(super) static ENTRIES: &[Entry] = &[
         let Some(array) = a.array(0) else {
             return Ok(Value::Null);
         };
-        let found = (1..).zip(array.items()).filter(|(_, item)| equal(item, a.at(1)));
+        let found = (first_of(array)?..).zip(array.items());
+        let found = found.filter(|(_, item)| equal(item, a.at(1)));
         let found: Vec<Value> = found.map(|(number, _)| Value::Int4(number)).collect();
         Ok(Value::Array(Array::of(Type::Int4, &found)))
     }),
@@ -47,7 +51,8 @@ pub(super) static ENTRIES: &[Entry] = &[
         if a.is_null(2) {
             return Err(fault("22004", "initial position must not be null"));
         }
-        let mut found = (1..).zip(array.items()).skip_while(|(number, _)| *number < a.int(2));
+        let found = (first_of(array)?..).zip(array.items());
+        let mut found = found.skip_while(|(number, _)| *number < a.int(2));
         let found = found.find(|(_, item)| equal(item, a.at(1)));
         Ok(found.map_or(Value::Null, |(number, _)| Value::Int4(number)))
     }),
@@ -87,6 +92,19 @@ fn element_of(a: &Arguments<'_>, number: usize) -> Option<Type> {
     a.array(number).map(ArrayRef::element)
 }
 
+/// The subscript of the first element of an array that is looked through.
+fn first_of(array: ArrayRef<'_>) -> Result<i32> {
+    let mut dimensions = array.dimensions();
+    let first = dimensions.next().map_or(1, |one| one.lower);
+    match dimensions.next() {
+        None => Ok(first),
+        Some(_) => Err(fault(
+            "0A000",
+            "searching for elements in multidimensional arrays is not supported",
+        )),
+    }
+}
+
 /// Nulls are equal here.
 fn equal(item: &Value, other: vellum_row::ValueRef<'_>) -> bool {
     match (item.is_null(), other.is_null()) {
@@ -114,21 +132,22 @@ fn each(a: &Arguments<'_>, of: impl Fn(Value) -> Option<Value>) -> Result<Value>
     let Some(array) = a.array(0) else {
         return Ok(Value::Null);
     };
-    let before = array.len();
+    let element = array.element();
     let items: Vec<Value> = array.items().filter_map(of).collect();
-    let dimensions = array.dimensions().count();
-    if dimensions > 1 {
-        if items.len() != before {
-            return Err(fault(
-                "0A000",
-                "removing elements from multidimensional arrays is not supported",
-            ));
+    let lower = array.dimensions().next().map_or(1, |one| one.lower);
+    // Its dimensions stay, but for what was removed of the only one.
+    let shorter = match items.len() == array.len() {
+        true => None,
+        false if items.is_empty() => return Ok(Value::Array(Array::of(element, &[]))),
+        false => {
+            let count = i32::try_from(items.len()).unwrap_or(i32::MAX);
+            Some(Array::filled(element, &[count], &[lower], &Value::Null)?)
         }
-        let mut items = items.into_iter();
-        let made = array.map(array.element(), |_| Ok(items.next().unwrap_or(Value::Null)))?;
-        return Ok(Value::Array(made));
-    }
-    Ok(Value::Array(Array::of(array.element(), &items)))
+    };
+    let shape = shorter.as_ref().map_or(array, Array::as_ref);
+    let mut items = items.into_iter();
+    let made = shape.map(element, |_| Ok(items.next().unwrap_or(Value::Null)))?;
+    Ok(Value::Array(made))
 }
 
 /// What of all values of an enum, in order, lies between two of them; null stands for an end.

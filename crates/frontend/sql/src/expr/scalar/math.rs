@@ -70,8 +70,8 @@ pub(super) static ENTRIES: &[Entry] = &[
     strict(2462, "sinh", "float8", "float8", |a| Ok(Value::Float8(a.float(0).sinh()))),
     strict(2463, "cosh", "float8", "float8", |a| Ok(Value::Float8(a.float(0).cosh()))),
     strict(2464, "tanh", "float8", "float8", |a| Ok(Value::Float8(a.float(0).tanh()))),
-    strict(2465, "asinh", "float8", "float8", |a| Ok(Value::Float8(a.float(0).asinh()))),
-    strict(2466, "acosh", "float8", "float8", |a| within(a.float(0), 1.0..=f64::INFINITY, f64::acosh)),
+    strict(2465, "asinh", "float8", "float8", |a| Ok(Value::Float8(asinh(a.float(0))))),
+    strict(2466, "acosh", "float8", "float8", |a| within(a.float(0), 1.0..=f64::INFINITY, acosh)),
     strict(2467, "atanh", "float8", "float8", |a| within(a.float(0), -1.0..=1.0, f64::atanh)),
     strict(2731, "asind", "float8", "float8", |a| within(a.float(0), -1.0..=1.0, asind)),
     strict(2732, "acosd", "float8", "float8", |a| within(a.float(0), -1.0..=1.0, acosd)),
@@ -364,6 +364,24 @@ fn within(value: f64, range: std::ops::RangeInclusive<f64>, of: fn(f64) -> f64) 
         return Err(out_of_range());
     }
     Ok(Value::Float8(of(value)))
+}
+
+/// Above this the one in the root counts for nothing, and twice the value may be out of range.
+const HYPERBOLIC_LARGE: f64 = (1u64 << 28) as f64;
+
+fn asinh(value: f64) -> f64 {
+    let size = value.abs();
+    match size > HYPERBOLIC_LARGE && size.is_finite() {
+        true => (size.ln() + std::f64::consts::LN_2).copysign(value),
+        false => value.asinh(),
+    }
+}
+
+fn acosh(value: f64) -> f64 {
+    match value > HYPERBOLIC_LARGE && value.is_finite() {
+        true => value.ln() + std::f64::consts::LN_2,
+        false => value.acosh(),
+    }
 }
 
 fn finite(value: f64, of: fn(f64) -> f64) -> Result<Value> {

@@ -116,6 +116,8 @@ fn translated(pattern: &str) -> String {
         .peekable();
     // Inside brackets: nothing but `[` after the first member stands for itself.
     let mut class = false;
+    // Between braces that say how often.
+    let mut counts = false;
     while let Some(char) = chars.next() {
         match char {
             '[' if !class => {
@@ -140,6 +142,19 @@ fn translated(pattern: &str) -> String {
             ']' => {
                 out.push_str(if class { "]" } else { r"\]" });
                 class = false;
+            }
+            // No number of times: it stands for itself.
+            '{' if !class && !chars.peek().is_some_and(char::is_ascii_digit) => {
+                out.push_str(r"\{");
+            }
+            '}' if !class && !counts => out.push_str(r"\}"),
+            '}' if !class => {
+                counts = false;
+                out.push('}');
+            }
+            '{' if !class => {
+                counts = true;
+                out.push('{');
             }
             '&' | '~' if class => {
                 out.push('\\');
