@@ -117,7 +117,7 @@ impl Entrance<'_> {
         let startup = self.startup()?;
         if startup.minor > 0 || !startup.unknown_options.is_empty() {
             let unknown: Vec<&str> = startup.unknown_options.iter().map(|o| &**o).collect();
-            self.out.negotiate_version(0, &unknown);
+            self.out.negotiate_version(startup::VERSION, &unknown);
         }
         let origin = self.origin();
         let method = self

@@ -44,8 +44,21 @@ pub(crate) fn simple_literal(text: &str) -> String {
 
 /// The parts of a name with points in it, folded unless they are quoted; `None` if it is none.
 pub(crate) fn parts(name: &str) -> Option<Vec<String>> {
+    split(name, '.').filter(|parts| parts.iter().all(|part| !part.is_empty()))
+}
+
+/// The names of a list with commas, the same way; `None` if it is none.
+pub(crate) fn list(names: &str) -> Option<Vec<String>> {
+    match names.trim() {
+        "" => Some(Vec::new()),
+        names => split(names, ','),
+    }
+}
+
+/// What stands between separators: names without quotes have no blanks in them, and are not empty.
+fn split(names: &str, separator: char) -> Option<Vec<String>> {
     let mut all = Vec::new();
-    let mut rest = name.trim();
+    let mut rest = names.trim();
     loop {
         let part;
         if let Some(inside) = rest.strip_prefix('"') {
@@ -64,15 +77,16 @@ pub(crate) fn parts(name: &str) -> Option<Vec<String>> {
             part = text;
             rest = inside[end..].trim_start();
         } else {
-            let end = rest.find('.').unwrap_or(rest.len());
-            part = rest[..end].trim_end().to_ascii_lowercase();
-            rest = &rest[end..];
-        }
-        if part.is_empty() {
-            return None;
+            let ends = |char: char| char == separator || char.is_whitespace();
+            let end = rest.find(ends).unwrap_or(rest.len());
+            if end == 0 {
+                return None;
+            }
+            part = rest[..end].to_ascii_lowercase();
+            rest = rest[end..].trim_start();
         }
         all.push(part);
-        match rest.strip_prefix('.') {
+        match rest.strip_prefix(separator) {
             Some(after) => rest = after.trim_start(),
             None if rest.is_empty() => return Some(all),
             None => return None,
@@ -107,7 +121,18 @@ mod tests {
         assert_eq!(read("A.b"), Some("a|b".into()));
         assert_eq!(read("\"A.b\" . c"), Some("A.b|c".into()));
         assert_eq!(read("\"a\"\"b\""), Some("a\"b".into()));
-        for bad in ["", "a.", ".a", "\"a", "\"a\"b"] {
+        for bad in ["", "a.", ".a", "\"a", "\"a\"b", "a b", "\"\".a"] {
+            assert_eq!(read(bad), None, "{bad}");
+        }
+    }
+
+    #[test]
+    fn lists_are_read_as_they_are_written() {
+        let read = |names: &str| list(names).map(|names| names.join("|"));
+        assert_eq!(read(" A , \"B,\"\"c\" "), Some("a|B,\"c".into()));
+        assert_eq!(read("a,\"\""), Some("a|".into()));
+        assert_eq!(list("  "), Some(Vec::new()));
+        for bad in ["a b", "a,", ",a", "a,,b", "\"a", "\"a\"b"] {
             assert_eq!(read(bad), None, "{bad}");
         }
     }

@@ -168,10 +168,10 @@ impl Outbound {
         self.end(start);
     }
 
-    /// NegotiateProtocolVersion: the newest minor version that we speak, and options that we do not know.
-    pub fn negotiate_version(&mut self, minor: i32, unknown: &[&str]) {
+    /// NegotiateProtocolVersion: the newest version that we speak, major and minor, and options that we do not know.
+    pub fn negotiate_version(&mut self, version: u32, unknown: &[&str]) {
         let start = self.begin(b'v');
-        self.i32(minor);
+        self.u32(version);
         self.i32(i32::try_from(unknown.len()).expect("a startup packet has at most 10,000 bytes"));
         for option in unknown {
             self.text(option);

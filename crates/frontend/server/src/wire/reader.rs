@@ -93,6 +93,14 @@ impl<'a> Reader<'a> {
     /// # Errors
     /// 08P01 if there is no zero byte, 22021 if it is not UTF-8.
     pub fn text(&mut self) -> Result<&'a str, Report> {
+        self.text_bytes().and_then(utf8)
+    }
+
+    /// The same, whatever its bytes are.
+    ///
+    /// # Errors
+    /// 08P01 if there is no zero byte.
+    pub fn text_bytes(&mut self) -> Result<&'a [u8], Report> {
         let end = self.rest.iter().position(|byte| *byte == 0);
         let Some(end) = end else {
             return Err(Report::error(
@@ -102,7 +110,7 @@ impl<'a> Reader<'a> {
         };
         let bytes = &self.rest[..end];
         self.rest = &self.rest[end + 1..];
-        utf8(bytes)
+        Ok(bytes)
     }
 
     /// Bytes behind a length of 32 bits; none for -1, which is NULL.

@@ -8,6 +8,8 @@ use super::reader::{PROTOCOL_VIOLATION, Reader};
 use super::report::Report;
 use std::io::{self, Read};
 
+/// The newest version that there is: 3.0.
+pub const VERSION: u32 = 3 << 16;
 /// Code of a request for TLS.
 const TLS_REQUEST: u32 = 80_877_103;
 /// Code of a request for encryption by GSSAPI.
@@ -121,6 +123,11 @@ fn startup(
         if name.is_empty() {
             break;
         }
+        if name == "application_name" {
+            let value = reader.text_bytes().map_err(|_| invalid())?;
+            startup.settings.push((name.to_owned(), readable(value)));
+            continue;
+        }
         let value = reader.text().map_err(|_| invalid())?;
         match name {
             "user" => startup.user = value.to_owned(),
@@ -162,8 +169,87 @@ fn is_off(value: &str) -> bool {
     ["false", "off", "no", "0"].contains(&value)
 }
 
-/// Settings of the form `-c name=value` and `--name=value`; a backslash takes the special meaning from the next character.
+/// A name that a client calls itself, which may be in any encoding: what can be read of one that is not UTF-8.
+fn readable(name: &[u8]) -> String {
+    if let Ok(text) = std::str::from_utf8(name) {
+        return text.to_owned();
+    }
+    let readable = |byte: &u8| match byte {
+        b' '..=b'~' => char::from(*byte),
+        _ => '?',
+    };
+    name.iter().map(readable).collect()
+}
+
+/// Options of PostgreSQL's server processes without an argument that say nothing here: about its planner, its logs, its core files.
+const SILENT: &str = "EjnOPsT";
+/// The same with an argument.
+const SILENT_WITH: &str = "CdDfrtvW";
+/// Those that stand for settings that no session can change; `true`: with an argument.
+const FIXED: [(char, bool, &str); 9] = [
+    ('B', true, "shared_buffers"),
+    ('F', false, "fsync"),
+    ('N', true, "max_connections"),
+    ('b', false, "bonjour"),
+    ('h', true, "listen_addresses"),
+    ('i', false, "listen_addresses"),
+    ('k', true, "unix_socket_directories"),
+    ('l', false, "ssl"),
+    ('p', true, "port"),
+];
+
+/// Settings of the form `-c name=value` and `--name=value`, and what stands for some of them; a backslash takes the special meaning from the next character.
 fn command_line(options: &str) -> Result<Vec<(String, String)>, Report> {
+    let mut settings = Vec::new();
+    let mut words = words(options).into_iter();
+    while let Some(word) = words.next() {
+        let invalid = || {
+            let text = format!("invalid command-line argument for server process: {word}");
+            Report::error("42601", text).hint("Try \"postgres --help\" for more information.")
+        };
+        let letters = word.strip_prefix('-').filter(|letters| !letters.is_empty());
+        let mut letters = letters.ok_or_else(invalid)?.chars();
+        while let Some(letter) = letters.next() {
+            let mut argument = || match letters.as_str() {
+                "" => words.next().ok_or_else(invalid),
+                rest => {
+                    let rest = rest.to_owned();
+                    letters = "".chars();
+                    Ok(rest)
+                }
+            };
+            match letter {
+                'c' => settings.push(setting(&argument()?, "-c ")?),
+                '-' if word != "--" => settings.push(setting(&argument()?, "--")?),
+                'S' => settings.push(("work_mem".to_owned(), argument()?)),
+                // European dates.
+                'e' => settings.push(("datestyle".to_owned(), "euro".to_owned())),
+                letter if SILENT.contains(letter) => {}
+                letter if SILENT_WITH.contains(letter) => drop(argument()?),
+                letter => {
+                    let mut fixed = FIXED.iter().filter(|(own, ..)| *own == letter);
+                    let (_, with_argument, name) = fixed.next().ok_or_else(invalid)?;
+                    if *with_argument {
+                        argument()?;
+                    }
+                    let text = format!("parameter \"{name}\" cannot be changed");
+                    return Err(Report::error("55P02", text));
+                }
+            }
+        }
+    }
+    Ok(settings)
+}
+
+/// `name=value`, in which a dash stands for an underscore.
+fn setting(pair: &str, option: &str) -> Result<(String, String), Report> {
+    let missing = || Report::error("42601", format!("{option}{pair} requires a value"));
+    let (name, value) = pair.split_once('=').ok_or_else(missing)?;
+    Ok((name.replace('-', "_"), value.to_owned()))
+}
+
+/// The words of a command line.
+fn words(options: &str) -> Vec<String> {
     let mut words = Vec::new();
     let mut word: Option<String> = None;
     let mut characters = options.chars();
@@ -180,33 +266,7 @@ fn command_line(options: &str) -> Result<Vec<(String, String)>, Report> {
         word.get_or_insert_default().extend(literal);
     }
     words.extend(word);
-    let mut settings = Vec::new();
-    let mut words = words.into_iter();
-    while let Some(word) = words.next() {
-        let invalid = || {
-            Report::error(
-                "42601",
-                format!("invalid command-line argument for server process: {word}"),
-            )
-        };
-        let setting = if let Some(long) = word.strip_prefix("--") {
-            // A dash stands for an underscore, as on a command line.
-            let (name, value) = long.split_once('=').ok_or_else(invalid)?;
-            (name.replace('-', "_"), value.to_owned())
-        } else if let Some(rest) = word.strip_prefix("-c") {
-            let pair = if rest.is_empty() {
-                words.next().ok_or_else(invalid)?
-            } else {
-                rest.to_owned()
-            };
-            let (name, value) = pair.split_once('=').ok_or_else(invalid)?;
-            (name.replace('-', "_"), value.to_owned())
-        } else {
-            return Err(invalid());
-        };
-        settings.push(setting);
-    }
-    Ok(settings)
+    words
 }
 
 #[cfg(test)]
@@ -216,8 +276,6 @@ mod tests {
     fn packet(code: u32, rest: &[u8]) -> Vec<u8> {
         [&code.to_be_bytes(), rest].concat()
     }
-
-    const VERSION: u32 = 3 << 16;
 
     #[test]
     fn a_login_has_a_user_a_database_and_settings() {
@@ -300,9 +358,50 @@ mod tests {
 
     #[test]
     fn command_line_options_that_make_no_sense_are_refused() {
-        for options in ["x", "-c", "-c a", "--a", "-d 5"] {
-            assert!(command_line(options).is_err(), "{options}");
+        let argument = "invalid command-line argument for server process: ";
+        for (options, sqlstate, message) in [
+            ("x", "42601", format!("{argument}x")),
+            ("-c", "42601", format!("{argument}-c")),
+            ("-e -S", "42601", format!("{argument}-S")),
+            ("-x", "42601", format!("{argument}-x")),
+            ("-", "42601", format!("{argument}-")),
+            ("--", "42601", format!("{argument}--")),
+            ("-c a", "42601", "-c a requires a value".to_owned()),
+            ("--a", "42601", "--a requires a value".to_owned()),
+            (
+                "-p 5",
+                "55P02",
+                "parameter \"port\" cannot be changed".to_owned(),
+            ),
+        ] {
+            let error = command_line(options).unwrap_err();
+            assert_eq!((&*error.sqlstate, &*error.message), (sqlstate, &*message));
         }
         assert_eq!(command_line(" -ca=b ").unwrap()[0].1, "b");
+    }
+
+    #[test]
+    fn options_may_stand_for_settings_and_beside_each_other() {
+        let settings = command_line("-d 5 -eS 100 -fs -Ec a-b.c=1 --x-y=").unwrap();
+        let settings = settings.iter().map(|(name, value)| (&**name, &**value));
+        let expected = [
+            ("datestyle", "euro"),
+            ("work_mem", "100"),
+            ("a_b.c", "1"),
+            ("x_y", ""),
+        ];
+        assert_eq!(settings.collect::<Vec<_>>(), expected);
+    }
+
+    #[test]
+    fn a_client_may_call_itself_in_any_encoding() {
+        let body = packet(
+            VERSION,
+            b"user\0ada\0application_name\0a\xff\xc3\xa4\x01b\0\0",
+        );
+        let First::Startup(startup) = decode(&body).unwrap() else {
+            panic!("a login");
+        };
+        assert_eq!(startup.settings[0].1, "a????b");
     }
 }

@@ -155,7 +155,7 @@ fn newer_minor_versions_and_unknown_options_are_negotiated() {
     raw.send(&packet);
     let first = raw.receive().unwrap();
     assert_eq!(first.kind, b'v');
-    assert_eq!(first.body, b"\0\0\0\0\0\0\0\x01_pq_.new\0");
+    assert_eq!(first.body, b"\0\x03\0\0\0\0\0\x01_pq_.new\0");
     raw.until_ready();
 }
 

@@ -290,3 +290,20 @@ fn settings_that_a_rollback_takes_back_are_told() {
     );
     assert_eq!(told(&mut raw, "select 1"), "");
 }
+
+#[test]
+fn regress_a_statement_may_declare_as_many_parameters_as_can_be_counted() {
+    let world = World::trusting();
+    let mut raw = world.raw();
+    let declared = |number: u16| {
+        let mut body = b"\0select 1\0".to_vec();
+        body.extend_from_slice(&number.to_be_bytes());
+        body.extend(23u32.to_be_bytes().repeat(usize::from(number)));
+        message(b'P', &body)
+    };
+    for number in [1, u16::MAX - 1, u16::MAX] {
+        raw.send(&[declared(number), sync()].concat());
+        assert_eq!(raw.kinds(), "1", "{number} types");
+    }
+    raw.assert_alive();
+}

@@ -598,6 +598,10 @@ impl Binder<'_> {
         context: CastContext,
     ) -> Result<Option<Expr>> {
         let from = bound.ty;
+        // The client reads a parameter's name as one.
+        if from.is_none() && matches!(bound.expr, Expr::Param(_)) {
+            return Ok(None);
+        }
         let from_text = from.is_none_or(|from| from.category() == 'S');
         if ty.is_reg() && from_text {
             if let Expr::Const(value) = &bound.expr {

@@ -41,7 +41,7 @@ pub(crate) use window::{WINDOW_SLOTS, Window, WindowKind, check_number};
 use crate::catalog::{Catalog, Kind, Named, Oid, Relation};
 use crate::error::{Result, SqlError};
 use crate::expr::Expr;
-use crate::plan::{General, Source, Subquery, Writing};
+use crate::plan::{General, NamesOfWith, Source, Subquery, Writing};
 use crate::roles::Rights;
 use crate::sqlstate;
 use sqlparser::ast;
@@ -213,8 +213,8 @@ pub(crate) struct Binder<'c> {
     pub with: Vec<With>,
     /// Statements of WITH that are run first.
     pub writings: Vec<Writing>,
-    /// The statement, where queries of its WITH may be run first.
-    pub whole: Option<&'c ast::Statement>,
+    /// What the statement names, where queries of its WITH may be run first.
+    pub named: Option<NamesOfWith>,
     /// Whether what is bound next is the statement itself.
     pub at_top: bool,
     /// How often queries of WITH were bound.
@@ -279,7 +279,7 @@ impl<'c> Binder<'c> {
             named_windows: Vec::new(),
             with: Vec::new(),
             writings: Vec::new(),
-            whole: None,
+            named: None,
             at_top: false,
             with_uses: 0,
             with_depth: 0,

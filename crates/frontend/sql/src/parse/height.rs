@@ -23,6 +23,9 @@ const SET_OPERATION: usize = 4;
 /// Parentheses in a row where a table is expected: each may be a subquery or a join, and the parser tries both.
 const PARENTHESES_MAX: usize = 10;
 
+/// NOTs in a row, with the brackets around them. At its own limit the parser takes a NOT for a name, and what is behind it for a wrong word.
+const NOTS_MAX: usize = NESTING_MAX - 20;
+
 /// What stands between two brackets, so far.
 #[derive(Clone, Copy, Default)]
 struct Level {
@@ -56,7 +59,7 @@ pub(super) fn check(tokens: &[TokenWithSpan]) -> Result<()> {
     let mut around: Vec<Level> = Vec::new();
     let mut level = Level::default();
     let (mut table, mut parentheses) = (false, 0_usize);
-    let mut intervals = 0_usize;
+    let (mut intervals, mut nots) = (0_usize, 0_usize);
     let mut behind_period = false;
     for token in tokens {
         match &token.token {
@@ -71,6 +74,10 @@ pub(super) fn check(tokens: &[TokenWithSpan]) -> Result<()> {
         // An interval of an interval is a call that the parser does not count.
         intervals = match &token.token {
             Token::Word(word) if word.keyword == Keyword::INTERVAL => intervals + 1,
+            _ => 0,
+        };
+        nots = match &token.token {
+            Token::Word(word) if word.keyword == Keyword::NOT => nots + 1,
             _ => 0,
         };
         match &token.token {
@@ -105,6 +112,7 @@ pub(super) fn check(tokens: &[TokenWithSpan]) -> Result<()> {
         if level.height() > CHAIN_MAX
             || around.len() > NESTING_MAX
             || intervals > NESTING_MAX
+            || (nots > 0 && around.len() + nots > NOTS_MAX)
             || parentheses > PARENTHESES_MAX
         {
             return Err(too_deep());
@@ -237,6 +245,20 @@ mod tests {
         assert!(fits(&format!(
             "begin; select {half}; end; select {half}; end"
         )));
+    }
+
+    #[test]
+    fn nots_in_a_row_are_as_deep_as_brackets() {
+        let nots = |many: usize| format!("select {}true", "not ".repeat(many));
+        assert!(fits(&nots(NOTS_MAX)));
+        assert!(!fits(&nots(NOTS_MAX + 1)));
+        let inside = format!("select ({}true)", "not ".repeat(NOTS_MAX));
+        assert!(!fits(&inside));
+        assert!(fits(&"a is not null and ".repeat(NESTING_MAX)));
+        let parsed = super::super::statements(&nots(NOTS_MAX));
+        assert!(parsed.is_ok(), "{parsed:?}");
+        let error = super::super::statements(&nots(1000)).unwrap_err();
+        assert_eq!(error.sqlstate().as_str(), "54001");
     }
 
     #[test]

@@ -6,6 +6,7 @@ mod apart;
 mod arbiter;
 mod assign;
 mod change;
+mod declared;
 mod explain;
 mod explain_form;
 mod explain_tree;
@@ -52,7 +53,7 @@ pub(crate) use select::{
 };
 pub(crate) use set_function::{SetCall, SetFunction};
 pub(crate) use updatable::Changes;
-pub(crate) use writing::{Writing, writes_in_with};
+pub(crate) use writing::{NamesOfWith, Writing, writes_in_with};
 
 use crate::bind::{Binder, ParamCast};
 use crate::catalog::{Catalog, Oid, Version};
@@ -228,13 +229,13 @@ pub(crate) fn compile<'c>(
 ) -> Result<Program> {
     let mut binder = surroundings.binder();
     let void = crate::expr::VOID;
-    for (number, oid) in (0u16..).zip(params) {
+    for (number, oid) in (0..=u16::MAX).zip(params) {
         if *oid == void {
             binder.void_params.push(number);
         }
         binder.params.push(match *oid == void {
             true => Some(Type::Text),
-            false => surroundings.settings.type_with_oid(*oid),
+            false => declared::declared(*oid, surroundings)?,
         });
     }
     let writing::Bound {

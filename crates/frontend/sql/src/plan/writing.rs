@@ -11,6 +11,7 @@ use crate::error::{Result, SqlError};
 use crate::sqlstate;
 use sqlparser::ast;
 use std::sync::Arc;
+use vellum_base::maps::{HashMap, HashSet};
 
 /// A statement of WITH that is run first.
 #[derive(Debug)]
@@ -45,25 +46,55 @@ pub(crate) fn writes_in_with(query: &ast::Query) -> bool {
     with.into_iter().any(|cte| writes(&cte.query))
 }
 
-/// How often a relation is named so.
-fn reads_of(node: &impl ast::Visit, name: &str) -> usize {
-    let mut reads = 0;
+/// Calls `each` with every name that stands alone where a relation is named.
+fn reads(node: &impl ast::Visit, each: &mut dyn FnMut(String)) {
     crate::parse::walk::relations(node, &mut |relation| {
         if let [ast::ObjectNamePart::Identifier(ident)] = relation.0.as_slice() {
-            reads += usize::from(folded(ident) == name);
+            each(folded(ident));
         }
     });
-    reads
 }
 
-/// Whether more than one place may read a query of WITH. Where another has its name, nobody can tell by names alone.
-fn is_read_again(statement: &ast::Statement, name: &str) -> bool {
-    let mut named = 0;
-    crate::parse::walk::queries(statement, &mut |query| {
-        let with = query.with.iter().flat_map(|with| &with.cte_tables);
-        named += with.filter(|cte| folded(&cte.alias.name) == name).count();
-    });
-    named == 1 && reads_of(statement, name) > 1
+/// Whether a query names a relation so.
+fn is_read_in(query: &ast::Query, name: &str) -> bool {
+    let mut found = false;
+    reads(query, &mut |read| found |= read == name);
+    found
+}
+
+/// How often a statement's queries of WITH are named, counted once for all of them: a statement may have thousands.
+#[derive(Debug, Default)]
+pub(crate) struct NamesOfWith(HashMap<String, Count>);
+
+#[derive(Debug, Default)]
+struct Count {
+    /// Queries of WITH of this name.
+    queries: usize,
+    /// Places where a relation is named so.
+    reads: usize,
+}
+
+impl NamesOfWith {
+    fn of(statement: &ast::Statement) -> Self {
+        let mut names: HashMap<String, Count> = HashMap::default();
+        crate::parse::walk::queries(statement, &mut |query| {
+            for cte in query.with.iter().flat_map(|with| &with.cte_tables) {
+                names.entry(folded(&cte.alias.name)).or_default().queries += 1;
+            }
+        });
+        reads(statement, &mut |read| {
+            if let Some(count) = names.get_mut(&read) {
+                count.reads += 1;
+            }
+        });
+        Self(names)
+    }
+
+    /// Whether more than one place may read a query of WITH. Where another has its name, nobody can tell by names alone.
+    fn is_read_again(&self, name: &str) -> bool {
+        let count = self.0.get(name);
+        count.is_some_and(|count| count.queries == 1 && count.reads > 1)
+    }
 }
 
 /// That a query of WITH is given no more names than it has columns.
@@ -86,7 +117,7 @@ impl<'c> Binder<'c> {
         if let ast::Statement::Query(query) = statement
             && query.with.is_some()
         {
-            self.whole = Some(statement);
+            self.named = Some(NamesOfWith::of(statement));
         }
         match statement {
             ast::Statement::Query(query) if !writes(query) => {
@@ -151,10 +182,10 @@ impl<'c> Binder<'c> {
 
     /// Queries that can be read by their names from here on; those of the statement itself may write.
     pub(super) fn with_queries(&mut self, with: &ast::With, at_top: bool) -> Result<()> {
-        let before = self.with.len();
+        let mut own = HashSet::default();
         for cte in &with.cte_tables {
             let name = folded(&cte.alias.name);
-            if self.with[before..].iter().any(|other| other.name == name) {
+            if !own.insert(name.clone()) {
                 let message = format!("WITH query name \"{name}\" specified more than once");
                 let error = SqlError::new(sqlstate::DUPLICATE_ALIAS, message);
                 return Err(error.at(self.place_of(cte.alias.name.span.start)));
@@ -182,8 +213,11 @@ impl<'c> Binder<'c> {
                 continue;
             }
             if at_top
-                && !(with.recursive && reads_of(&*cte.query, &name) > 0)
-                && self.whole.is_some_and(|whole| is_read_again(whole, &name))
+                && !(with.recursive && is_read_in(&cte.query, &name))
+                && self
+                    .named
+                    .as_ref()
+                    .is_some_and(|all| all.is_read_again(&name))
                 && let Some(first) = self.run_first(cte)?
             {
                 self.with.push(first);

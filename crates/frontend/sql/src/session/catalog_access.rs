@@ -2,13 +2,11 @@
 
 use super::environment::Env;
 use crate::bind::{Binder, ScopeTable};
-use crate::catalog::{
-    Catalog, Change, Domain, Kind, Named, Oid, PG_CATALOG, Relation, Table, View,
-};
+use crate::catalog::{Catalog, Change, Domain, Kind, Oid, PG_CATALOG, Relation, Table, View};
 use crate::error::{Result, SqlError};
 use crate::expr::Expr;
 use crate::parse::with_stack;
-use crate::plan::Changes;
+use crate::plan::{Changes, Surroundings};
 use crate::sqlstate;
 use crate::system::{Writer, parse_reg, reg_text};
 use std::sync::Arc;
@@ -16,7 +14,17 @@ use vellum_row::{CastContext, ColumnId, Type, Typmod, Value};
 
 impl Env<'_> {
     fn binder<'b>(&'b self) -> Binder<'b> {
-        Binder::new(self.catalog, self.search_path, self.forms, "")
+        self.surroundings().binder()
+    }
+
+    /// What a text is bound with.
+    pub fn surroundings(&self) -> Surroundings<'_> {
+        Surroundings {
+            catalog: self.catalog,
+            search_path: self.search_path,
+            settings: self.forms,
+            text: "",
+        }
     }
 
     /// Types of a view's columns; text where its query cannot be bound any more.
@@ -228,31 +236,6 @@ impl Env<'_> {
         }
     }
 
-    /// The oid of the type of a name as SQL writes it.
-    pub fn type_named(&self, name: &str) -> Option<Oid> {
-        let node = crate::parse::expression(&format!("NULL::{name}")).ok()?;
-        match node {
-            sqlparser::ast::Expr::Cast { data_type, .. } => {
-                let binder = self.binder();
-                match binder.domain_named(&data_type) {
-                    Ok(None) => binder.type_of(&data_type).ok().map(|(ty, _)| ty.oid()),
-                    found => found.ok().flatten(),
-                }
-            }
-            _ => None,
-        }
-    }
-
-    /// What a name stands for, along the search path if it has no schema.
-    pub fn named(&self, schema: Option<&str>, name: &str) -> Option<Named> {
-        if let Some(schema) = schema {
-            let namespace = self.catalog.schema_named(schema, self.search_path)?;
-            return self.catalog.named(namespace, name);
-        }
-        let mut path = self.search_path.iter();
-        path.find_map(|namespace| self.catalog.named(*namespace, name))
-    }
-
     /// The session's schema of temporary relations, if there is one.
     pub fn own_temporary(&self) -> Option<Oid> {
         let name = Catalog::TEMPORARY;
@@ -262,7 +245,8 @@ impl Env<'_> {
     /// Names of the schemas in the search path, with those that are in it unsaid or without.
     pub fn schemas(&self, implicit: bool) -> Vec<String> {
         let path = self.settings.get("search_path").unwrap_or_default();
-        let said = path.split(',').any(|name| name.trim() == "pg_catalog");
+        let names = crate::names::list(&path).unwrap_or_default();
+        let said = names.iter().any(|name| name == "pg_catalog");
         let shown = self.search_path.iter();
         let shown = shown.filter(|oid| {
             implicit || ((said || **oid != PG_CATALOG) && !self.catalog.is_temporary(**oid))

@@ -1,15 +1,17 @@
 //! Statements that are run from their syntax trees: transactions, settings, EXPLAIN, DDL, COPY.
 
+use super::blocks::{is_concurrent, needs_block};
 use super::cursor::is_move;
 use super::encode::{encode, format_of};
 use super::explain::Asked;
 use super::extended::ends_transaction;
 use super::known_settings::shown_name;
 use super::run::{Output, Prepared};
+use super::setting_value;
 use super::simple::is_program;
 use super::transaction::{Characteristics, Open, no_serializable};
 use super::{Progress, Session, TransactionStatus, gone};
-use crate::bind::folded;
+use crate::bind::{cut, folded};
 use crate::ddl::Ddl;
 use crate::error::{Fields, Result, SqlError};
 use crate::parse::Command;
@@ -120,10 +122,7 @@ impl Session {
             } => return self.execute_named(name, parameters, formats, describe, sink),
             // Storage is cleaned as it goes; there is nothing to be done by hand.
             Statement::Vacuum(_) => {
-                if self.status == TransactionStatus::InBlock {
-                    let text = "VACUUM cannot run inside a transaction block";
-                    return Err(SqlError::new(sqlstate::ACTIVE_SQL_TRANSACTION, text));
-                }
+                self.refuse_in_block("VACUUM")?;
                 CommandTag::plain("VACUUM")
             }
             Statement::LISTEN { .. } | Statement::UNLISTEN { .. } | Statement::NOTIFY { .. } => {
@@ -139,7 +138,12 @@ impl Session {
                     self.keep_setting(&keep, &prepared.text, sink)?
                 }
                 Some(command) => self.maintenance(command, sink)?,
-                None => self.ddl(other, &prepared.text, sink)?,
+                None => {
+                    if is_concurrent(other) {
+                        self.refuse_in_block("CREATE INDEX CONCURRENTLY")?;
+                    }
+                    self.ddl(other, &prepared.text, sink)?
+                }
             },
         };
         sink.command_complete(&tag).map_err(gone)?;
@@ -248,7 +252,7 @@ impl Session {
     }
 
     /// A transaction whose first statement is still to come.
-    fn begun(&mut self, characteristics: Characteristics) -> Result<Box<Open>> {
+    pub(super) fn begun(&mut self, characteristics: Characteristics) -> Result<Box<Open>> {
         let mut open = Open::begin(
             &self.shared,
             Some(&self.activity),
@@ -321,13 +325,6 @@ impl Session {
         Ok(CommandTag::plain("ROLLBACK"))
     }
 
-    pub(super) fn in_block(&mut self, what: &str) -> Result<&mut Open> {
-        match &mut self.open {
-            Some(open) if self.status == TransactionStatus::InBlock => Ok(open),
-            _ => Err(needs_block(what)),
-        }
-    }
-
     fn set(&mut self, set: &ast::Set, sink: &mut dyn Sink) -> Result<CommandTag> {
         match set {
             ast::Set::SingleAssignment {
@@ -337,7 +334,7 @@ impl Session {
                 ..
             } => {
                 let name = variable.to_string().to_lowercase();
-                let value = setting_text(values)?;
+                let value = setting_text(&name, values)?;
                 let local = *scope == Some(ast::ContextModifier::Local);
                 self.warn_of_local(local, sink)?;
                 match name.as_str() {
@@ -368,7 +365,7 @@ impl Session {
             }
             ast::Set::SetTimeZone { local, value } => {
                 self.warn_of_local(*local, sink)?;
-                let value = setting_text(std::slice::from_ref(value))?;
+                let value = setting_text("timezone", std::slice::from_ref(value))?;
                 // That of the server.
                 let value = value.filter(|value| !value.eq_ignore_ascii_case("local"));
                 self.change_setting("timezone", value.as_deref(), *local, sink)?;
@@ -445,6 +442,9 @@ impl Session {
             return Err(SqlError::unsupported("SET transaction_isolation")
                 .with_hint("Use SET TRANSACTION ISOLATION LEVEL."));
         }
+        if let Some(notice) = value.and_then(|value| setting_value::cut_notice(name, value)) {
+            self.tell_notice(&notice, sink)?;
+        }
         let told = self.set_noted(name, value, local)?;
         if let Some(shown) = told {
             let value = self.settings.get(name)?;
@@ -456,10 +456,7 @@ impl Session {
     fn discard(&mut self, what: ast::DiscardObject) -> Result<CommandTag> {
         match what {
             ast::DiscardObject::ALL => {
-                if self.status == TransactionStatus::InBlock {
-                    let text = "DISCARD ALL cannot run inside a transaction block";
-                    return Err(SqlError::new(sqlstate::ACTIVE_SQL_TRANSACTION, text));
-                }
+                self.refuse_in_block("DISCARD ALL")?;
                 self.cursors.close_all();
                 self.listens_to_nothing();
                 self.shared
@@ -716,8 +713,13 @@ pub(super) fn setting_name(name: &ast::ObjectName) -> Result<String> {
     Ok(parts.collect::<Result<Vec<_>>>()?.join("."))
 }
 
-/// The text of a setting's value; `None` for DEFAULT.
-pub(super) fn setting_text(values: &[ast::Expr]) -> Result<Option<String>> {
+/// The text of a setting's value; `None` for DEFAULT. In a list of names each is written so that it can be read again.
+pub(super) fn setting_text(name: &str, values: &[ast::Expr]) -> Result<Option<String>> {
+    let of_names = name.eq_ignore_ascii_case("search_path");
+    let own = |text: &str| match of_names {
+        true => crate::names::quoted(text),
+        false => text.to_owned(),
+    };
     let mut texts = Vec::with_capacity(values.len());
     for value in values {
         texts.push(match value {
@@ -725,26 +727,23 @@ pub(super) fn setting_text(values: &[ast::Expr]) -> Result<Option<String>> {
                 if ident.value.eq_ignore_ascii_case("default") && values.len() == 1 {
                     return Ok(None);
                 }
-                ident.value.clone()
+                match of_names {
+                    true => own(&folded(ident)),
+                    false => cut(&ident.value).to_owned(),
+                }
             }
-            ast::Expr::Identifier(ident) => format!("\"{}\"", ident.value),
+            ast::Expr::Identifier(ident) => own(&ident.value),
             ast::Expr::Value(value) => match &value.value {
                 ast::Value::SingleQuotedString(text)
                 | ast::Value::EscapedStringLiteral(text)
-                | ast::Value::UnicodeStringLiteral(text) => text.clone(),
-                ast::Value::DollarQuotedString(text) => text.value.clone(),
+                | ast::Value::UnicodeStringLiteral(text) => own(text),
+                ast::Value::DollarQuotedString(text) => own(&text.value),
                 other => other.to_string(),
             },
             other => other.to_string(),
         });
     }
     Ok(Some(texts.join(", ")))
-}
-
-#[cold]
-fn needs_block(what: &str) -> SqlError {
-    let message = format!("{what} can only be used in transaction blocks");
-    SqlError::new(sqlstate::NO_ACTIVE_SQL_TRANSACTION, message)
 }
 
 /// A statement that is named and is EXECUTE might name itself.

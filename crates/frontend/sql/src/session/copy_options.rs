@@ -1,6 +1,7 @@
 //! What the options of a COPY ask for, which of them go with which form and direction, and what PostgreSQL says of those that do not.
 
 use super::copy_text::{Header, Lines};
+use super::encoding::Encoding;
 use crate::error::{Result, SqlError};
 use crate::parse::{CopyArgument, CopyOption};
 use crate::sqlstate;
@@ -272,25 +273,16 @@ fn columns(option: &CopyOption, all: bool) -> Result<Columns> {
     }
 }
 
-/// Encodings of PostgreSQL, all of their names as they are compared: without signs.
-const ENCODINGS: &str = " abc alt big5 euccn eucjis2004 eucjp euckr euctw gb18030 gbk iso88591 iso885910 iso885913 iso885914 iso885915 \
-    iso885916 iso88592 iso88593 iso88594 iso88595 iso88596 iso88597 iso88598 iso88599 johab koi8 koi8r koi8u latin1 latin10 latin2 \
-    latin3 latin4 latin5 latin6 latin7 latin8 latin9 mskanji muleinternal shiftjis shiftjis2004 sjis sqlascii tcvn tcvn5712 uhc \
-    vscii win win1250 win1251 win1252 win1253 win1254 win1255 win1256 win1257 win1258 win866 win874 win932 win936 win949 win950 \
-    windows1250 windows1251 windows1252 windows1253 windows1254 windows1255 windows1256 windows1257 windows1258 windows866 \
-    windows874 windows932 windows936 windows949 windows950 ";
-
 /// # Errors
 /// `22023` for a name that is no encoding's; `0A000` for one that texts do not come in.
 fn check_encoding(option: &CopyOption) -> Result<()> {
     let name = text(option)?;
-    let plain: String = name.chars().filter(char::is_ascii_alphanumeric).collect();
-    match plain.to_lowercase() {
-        plain if matches!(&*plain, "utf8" | "unicode") => Ok(()),
-        plain if !plain.is_empty() && ENCODINGS.contains(&format!(" {plain} ")) => Err(
-            SqlError::unsupported(format!("the encoding {name} of COPY")),
-        ),
-        _ => {
+    match Encoding::named(&name) {
+        Some(Encoding::Utf8 | Encoding::Bytes) => Ok(()),
+        Some(Encoding::Other) => Err(SqlError::unsupported(format!(
+            "the encoding {name} of COPY"
+        ))),
+        None => {
             let message = format!(
                 "argument to option \"{}\" must be a valid encoding name",
                 option.name

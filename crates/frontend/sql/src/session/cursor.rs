@@ -11,7 +11,7 @@
 use super::encode::{Special, encode, format_of, special_columns};
 use super::row_store::RowStore;
 use super::run::{Output, Prepared};
-use super::{Session, TransactionStatus, clock_time, gone};
+use super::{Session, clock_time, gone};
 use crate::bind::folded;
 use crate::error::{Result, SqlError};
 use crate::parse::MOVE;
@@ -267,9 +267,8 @@ impl Session {
         }
         let name = folded(name);
         let hold = declare.hold == Some(true);
-        if !hold && self.status == TransactionStatus::Idle {
-            let text = "DECLARE CURSOR can only be used in transaction blocks";
-            return Err(SqlError::new(sqlstate::NO_ACTIVE_SQL_TRANSACTION, text));
+        if !hold {
+            self.require_more_statements("DECLARE CURSOR")?;
         }
         if self.cursors.by_name.contains_key(&name) || self.portals.contains(&name) {
             let message = format!("cursor \"{name}\" already exists");

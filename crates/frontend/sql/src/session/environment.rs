@@ -1,13 +1,14 @@
 //! What expressions ask of their session.
 
 use super::cursor::Cursors;
+use super::setting_value;
 use super::settings::SessionSettings;
 use super::transaction::{Characteristics, Open, clock_time};
 use super::{Config, NamedStatement, Saying, SessionOptions};
 use crate::catalog::{Catalog, Kind, Named, Oid, Relation};
 use crate::database::{DATABASE, Shared};
 use crate::error::{Fields, Result, SqlError};
-use crate::expr::{Builtin, Environment, Explain};
+use crate::expr::{Builtin, CatalogFunction, Environment, Explain};
 use crate::lock::{AdvisoryLock, HeldAdvisory};
 use crate::roles::Rights;
 use crate::sqlstate;
@@ -145,6 +146,9 @@ impl Environment for Env<'_> {
 
     fn ask(&self, function: Builtin, arguments: &[Value]) -> Result<Value> {
         if let Builtin::Catalog(own) = function {
+            if own == CatalogFunction::ClientEncoding {
+                return self.setting("client_encoding").map(Value::text);
+            }
             return system::ask(self, own, arguments);
         }
         let text = |at: usize| {
@@ -314,6 +318,8 @@ impl Env<'_> {
             settings.fix(&name, value.unwrap_or("none"));
         } else {
             settings.set(&name, value)?;
+            let notice = value.and_then(|value| setting_value::cut_notice(&name, value));
+            self.notices.borrow_mut().extend(notice);
         }
         let shown = settings.shown(&name)?;
         self.said.borrow_mut().push(Config {

@@ -1,5 +1,6 @@
 //! The extended query protocol: statements, portals, Sync.
 
+use super::parameters::of_parameter;
 use super::plans::Known;
 use super::row_store::RowStore;
 use super::run::{Output, Prepared};
@@ -15,7 +16,7 @@ use crate::sqlstate;
 use crate::wire::{CommandTag, Field, Format, OutputRow, Sink};
 use sqlparser::ast::Statement;
 use std::sync::Arc;
-use vellum_row::{Type, Typmod, Value, input, receive_from_client};
+use vellum_row::Value;
 
 /// A statement with parameters.
 #[derive(Debug)]
@@ -184,7 +185,8 @@ impl Session {
             }
             for (number, (ty, bytes)) in program.params.iter().zip(parameters.values).enumerate() {
                 let format = super::encode::format_of(parameters.formats, number);
-                params.push(self.parameter(*ty, *bytes, format)?);
+                let read = self.parameter(*ty, *bytes, format);
+                params.push(read.map_err(|error| of_parameter(error, number, portal, format))?);
             }
         }
         let portal_of = Portal {
@@ -196,24 +198,6 @@ impl Session {
         };
         self.portals.insert(portal, portal_of);
         Ok(())
-    }
-
-    fn parameter(&self, ty: Type, bytes: Option<&[u8]>, format: Format) -> Result<Value> {
-        let Some(bytes) = bytes else {
-            return Ok(Value::Null);
-        };
-        match format {
-            Format::Binary => Ok(receive_from_client(
-                ty,
-                Typmod::NONE,
-                bytes,
-                &self.settings.forms,
-            )?),
-            Format::Text => {
-                let text = vellum_row::text_of_bytes(bytes)?;
-                Ok(input(ty, Typmod::NONE, text, &self.settings.forms)?)
-            }
-        }
     }
 
     /// Describes a statement.
@@ -324,6 +308,7 @@ impl Session {
                 return Err(cannot_be_run(name));
             }
             let progress = self.command(&prepared, &params, &formats, false, sink)?;
+            self.pipelined = !moves_transaction(&prepared.statement);
             if let (Progress::CopyIn, Some(copy)) = (&progress, &mut self.copy) {
                 // Its transaction is the pipeline's, which Sync ends.
                 copy.piped = true;
@@ -332,6 +317,7 @@ impl Session {
         }
         let done = self.fetch(name, &mut portal, &prepared, max_rows, sink);
         self.portals.insert(name, portal);
+        self.pipelined = true;
         done
     }
 
@@ -520,6 +506,17 @@ impl Session {
         }
         done
     }
+}
+
+/// What begins or ends a transaction, or a part of it: nothing of a pipeline stands behind it.
+fn moves_transaction(statement: &Statement) -> bool {
+    ends_transaction(statement)
+        || matches!(
+            statement,
+            Statement::StartTransaction { .. }
+                | Statement::Savepoint { .. }
+                | Statement::ReleaseSavepoint { .. }
+        )
 }
 
 /// What a failed block still takes.

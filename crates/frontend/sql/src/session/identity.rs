@@ -28,6 +28,9 @@ impl Identity {
     }
 }
 
+/// The settings that say who the session is.
+pub(super) const NAMES: [&str; 2] = ["role", "session_authorization"];
+
 /// The name of no role.
 const NONE: &str = "none";
 
@@ -44,12 +47,7 @@ impl Session {
     ) -> Result<()> {
         let role = role.filter(|role| *role != NONE);
         if let Some(name) = role {
-            let image = self.newest_image();
-            let found = image.role(name).ok_or_else(|| no_role(name))?;
-            if !image.is_member(&self.identity.session, found.oid) {
-                let message = format!("permission denied to set role \"{name}\"");
-                return Err(SqlError::new(sqlstate::INSUFFICIENT_PRIVILEGE, message));
-            }
+            self.check_role(name)?;
         }
         self.note_changed(Changed {
             name: "role".to_owned(),
@@ -59,6 +57,31 @@ impl Session {
         });
         self.take_role(role);
         self.tell_rights(sink)
+    }
+
+    fn check_role(&self, name: &str) -> Result<()> {
+        let image = self.newest_image();
+        let found = image.role(name).ok_or_else(|| no_role(name))?;
+        if !image.is_member(&self.identity.session, found.oid) {
+            let message = format!("permission denied to set role \"{name}\"");
+            return Err(SqlError::new(sqlstate::INSUFFICIENT_PRIVILEGE, message));
+        }
+        Ok(())
+    }
+
+    /// What a client has asked for by one of [`NAMES`] when it logged in.
+    ///
+    /// # Errors
+    /// As SET ROLE and SET SESSION AUTHORIZATION.
+    pub(super) fn begins_as(&mut self, name: &str, role: &str) -> Result<()> {
+        if name.eq_ignore_ascii_case("session_authorization") {
+            self.check_session_user(role)?;
+            self.take_session_user(role);
+        } else if role != NONE {
+            self.check_role(role)?;
+            self.take_role(Some(role));
+        }
+        Ok(())
     }
 
     /// SET SESSION AUTHORIZATION; `None`: who logged in.
@@ -72,15 +95,8 @@ impl Session {
         sink: &mut dyn Sink,
     ) -> Result<()> {
         let name = user.unwrap_or(&self.identity.login).to_owned();
-        let image = self.newest_image();
-        if user.is_some() && image.role(&name).is_none() {
-            return Err(no_role(&name));
-        }
-        let login = &self.identity.login;
-        let superuser = image.role(login).is_some_and(|role| role.superuser);
-        if name != *login && !superuser {
-            let text = "permission denied to set session authorization";
-            return Err(SqlError::new(sqlstate::INSUFFICIENT_PRIVILEGE, text));
+        if user.is_some() {
+            self.check_session_user(&name)?;
         }
         self.note_changed(Changed {
             name: "session_authorization".to_owned(),
@@ -90,6 +106,20 @@ impl Session {
         });
         self.take_session_user(&name);
         self.tell_rights(sink)
+    }
+
+    fn check_session_user(&self, name: &str) -> Result<()> {
+        let image = self.newest_image();
+        if image.role(name).is_none() {
+            return Err(no_role(name));
+        }
+        let login = &self.identity.login;
+        let superuser = image.role(login).is_some_and(|role| role.superuser);
+        if name != login && !superuser {
+            let text = "permission denied to set session authorization";
+            return Err(SqlError::new(sqlstate::INSUFFICIENT_PRIVILEGE, text));
+        }
+        Ok(())
     }
 
     /// What roles are like now, whatever the snapshot: what this transaction has changed of the catalog, or what is committed.

@@ -65,12 +65,16 @@ impl Session {
                 variable,
                 values,
                 ..
-            })) => Some((setting_name(variable)?, setting_text(values)?)),
+            })) => {
+                let name = setting_name(variable)?;
+                let value = setting_text(&name, values)?;
+                Some((name, value))
+            }
             Some(Statement::Set(ast::Set::SetTimeZone {
                 local: false,
                 value,
             })) => {
-                let value = setting_text(std::slice::from_ref(value))?;
+                let value = setting_text("timezone", std::slice::from_ref(value))?;
                 Some(("timezone".to_owned(), value))
             }
             Some(Statement::Set(ast::Set::SetNames { charset_name, .. })) => {

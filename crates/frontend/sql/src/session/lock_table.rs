@@ -16,7 +16,10 @@ impl Session {
     /// # Errors
     /// `25P01` outside of a block; `42501`; `55P03` with NOWAIT or after `lock_timeout`; `40P01`.
     pub(super) fn lock_tables(&mut self, lock: &ast::Lock) -> Result<CommandTag> {
-        self.in_block("LOCK TABLE")?;
+        self.require_more_statements("LOCK TABLE")?;
+        if self.open.is_none() {
+            self.open = Some(self.begun(self.settings.characteristics())?);
+        }
         let said = lock.lock_mode.as_ref();
         let said = said.unwrap_or(&LockTableMode::AccessExclusive);
         for target in &lock.tables {

@@ -49,16 +49,6 @@ impl Session {
         }
     }
 
-    /// # Errors
-    /// `25001` in a transaction block.
-    fn refuse_in_block(&self, what: &str) -> Result<()> {
-        if self.status != TransactionStatus::InBlock {
-            return Ok(());
-        }
-        let message = format!("{what} cannot run inside a transaction block");
-        Err(SqlError::new(sqlstate::ACTIVE_SQL_TRANSACTION, message))
-    }
-
     fn checkpoint(&mut self) -> Result<CommandTag> {
         self.start_statement()?;
         let role = self.image().role(&self.options.user);

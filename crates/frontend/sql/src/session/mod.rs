@@ -15,6 +15,7 @@
 
 mod activity;
 mod analyze;
+mod blocks;
 mod cancel;
 mod catalog_access;
 mod changed;
@@ -34,6 +35,7 @@ mod cursor;
 mod date_style;
 mod direct;
 mod encode;
+mod encoding;
 mod environment;
 mod explain;
 mod extended;
@@ -45,6 +47,7 @@ mod maintenance;
 mod named;
 mod notices;
 mod options;
+mod parameters;
 mod plans;
 mod portals;
 mod rights;
@@ -160,6 +163,8 @@ pub struct Session {
     rest: VecDeque<Arc<Prepared>>,
     /// The simple query that runs has several statements: they are one transaction.
     several: bool,
+    /// The transaction, which is no block, has run a portal: what ends its own transaction may not follow in the same pipeline.
+    pipelined: bool,
     copy: Option<copy::CopyIn>,
     /// Where the steps of the queries of an EXPLAIN are told.
     explaining: Option<(RefCell<Vec<String>>, crate::expr::Explain)>,
@@ -198,6 +203,10 @@ impl Session {
         // What cannot be any more is passed over, as in PostgreSQL, where it is warned of.
         let mut begun = kept_settings::begun_with(&image, &options.user);
         begun.retain(|(name, value)| settings.set(name, Some(value)).is_ok());
+        let is_role =
+            |(name, _): &(String, String)| identity::NAMES.contains(&&*name.to_lowercase());
+        let (roles, plain): (Vec<_>, Vec<_>) = options.settings.into_iter().partition(is_role);
+        options.settings = plain;
         for (name, value) in &options.settings {
             settings.set(name, Some(value)).map_err(SqlError::fatal)?;
             begun.retain(|(own, _)| !own.eq_ignore_ascii_case(name));
@@ -211,7 +220,7 @@ impl Session {
             .enter(&options.user, pid, client, cancel.clone());
         activity.is_called(&settings.get("application_name").unwrap_or_default());
         let identity = identity::Identity::of(&options.user);
-        Ok(Self {
+        let mut session = Self {
             settings,
             known: (u64::MAX, image),
             shared,
@@ -227,6 +236,7 @@ impl Session {
             normalized: crate::parse::Normalized::default(),
             rest: VecDeque::new(),
             several: false,
+            pipelined: false,
             copy: None,
             explaining: None,
             sequences: RefCell::default(),
@@ -239,7 +249,11 @@ impl Session {
             identity,
             activity,
             mailbox: Arc::default(),
-        })
+        };
+        for (name, role) in roles {
+            session.begins_as(&name, &role).map_err(SqlError::fatal)?;
+        }
+        Ok(session)
     }
 
     /// For another thread, to cancel the statement that runs.
@@ -315,6 +329,7 @@ impl Session {
     }
 
     fn roll_back(&mut self) {
+        self.pipelined = false;
         if let Some(open) = self.open.take() {
             open.roll_back(&self.shared);
             self.activity.has_ended_one(false);
@@ -325,6 +340,7 @@ impl Session {
     }
 
     fn commit(&mut self) -> Result<()> {
+        self.pipelined = false;
         let ready = self.settle_deferred();
         if let Err(error) = ready.and_then(|()| self.act_at_commit()) {
             self.roll_back();

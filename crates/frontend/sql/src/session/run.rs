@@ -170,17 +170,10 @@ impl Session {
     fn find_search_path(&self) -> Arc<[Oid]> {
         let image = self.image();
         let path = self.settings.get("search_path").unwrap_or_default();
-        let names = path.split(',').map(|name| {
-            let name = name.trim();
-            match name.strip_prefix('"') {
-                Some(quoted) => quoted.trim_end_matches('"').to_owned(),
-                None => name.to_ascii_lowercase(),
-            }
-        });
+        let names = crate::names::list(&path).unwrap_or_default();
         let mut oids = vec![];
         let own = self.temporary.namespace_in(image);
         // In front, unless it is said where.
-        let names: Vec<String> = names.collect();
         if !names.iter().any(|name| name == Catalog::TEMPORARY) {
             oids.extend(own);
         }

@@ -2,7 +2,7 @@
 
 use super::known_settings::{Kind, shown_name};
 use super::settings::{SIZES, TIMES};
-use crate::error::{Result, SqlError};
+use crate::error::{Fields, Result, SqlError};
 use crate::sqlstate;
 
 /// The text that a setting's value is kept as.
@@ -11,6 +11,7 @@ use crate::sqlstate;
 /// `22023`.
 pub(super) fn checked(name: &str, kind: Kind, value: &str) -> Result<String> {
     match kind {
+        Kind::Text if name == "application_name" => Ok(program_name(value)),
         Kind::Text | Kind::Fixed => Ok(value.to_owned()),
         Kind::Bool => match value.to_lowercase().as_str() {
             "on" | "true" | "yes" | "1" | "t" | "y" => Ok("on".to_owned()),
@@ -35,6 +36,27 @@ pub(super) fn checked(name: &str, kind: Kind, value: &str) -> Result<String> {
         Kind::Milliseconds(least, most) => number(name, value, &TIMES, (least, most)),
         Kind::Kilobytes(least, most) => number(name, value, &SIZES, (least, most)),
     }
+}
+
+/// What is kept of the name of a program: as much as of any name, and a question mark for every byte that is no printable ASCII.
+fn program_name(name: &str) -> String {
+    let readable = |byte| match byte {
+        b' '..=b'~' => char::from(byte),
+        _ => '?',
+    };
+    crate::bind::cut(name).bytes().map(readable).collect()
+}
+
+/// What the client is told of a setting that is a name, and too long for one.
+pub(super) fn cut_notice(name: &str, value: &str) -> Option<Fields> {
+    let kept = crate::bind::cut(value);
+    if !name.eq_ignore_ascii_case("application_name") || kept.len() == value.len() {
+        return None;
+    }
+    let message = format!("identifier \"{value}\" will be truncated to \"{kept}\"");
+    let mut notice = Fields::notice(message);
+    notice.sqlstate = sqlstate::NAME_TOO_LONG;
+    Some(notice)
 }
 
 /// What words say that PostgreSQL takes and does not tell of.

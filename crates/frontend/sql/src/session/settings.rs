@@ -1,5 +1,6 @@
 //! SET and SHOW: the settings of a session.
 
+use super::encoding::Encoding;
 use super::known_settings::{KNOWN, Kind, LEVELS, shown_name};
 use super::setting_zone::zone_of;
 use super::{date_style, setting_value};
@@ -365,12 +366,19 @@ impl SessionSettings {
                 self.forms.extra_float_digits = value.parse().map_err(|_| invalid())?;
             }
             "client_encoding" => {
-                let plain: String = value.chars().filter(char::is_ascii_alphanumeric).collect();
-                if !matches!(plain.to_lowercase().as_str(), "utf8" | "unicode") {
-                    return Err(SqlError::unsupported(format!("the encoding {value}")));
-                }
+                let own = match Encoding::named(&value) {
+                    Some(Encoding::Utf8) => "UTF8",
+                    Some(Encoding::Bytes) => "SQL_ASCII",
+                    Some(Encoding::Other) => {
+                        return Err(SqlError::unsupported(format!("the encoding {value}")));
+                    }
+                    None => return Err(invalid()),
+                };
                 // However it was written, clients are told its name.
-                self.keep_as(name, "UTF8".to_owned());
+                self.keep_as(name, own.to_owned());
+            }
+            "search_path" if crate::names::list(&value).is_none() => {
+                return Err(invalid().with_detail("List syntax is invalid."));
             }
             "default_transaction_isolation" | "transaction_isolation" => {
                 match value.to_lowercase().as_str() {

@@ -9,7 +9,7 @@ use crate::sqlstate;
 use crate::wire::Sink;
 use sqlparser::ast::Statement;
 use std::sync::Arc;
-use vellum_row::{Typmod, cast, input, is_ready};
+use vellum_row::{Typmod, cast, is_ready};
 
 impl Session {
     /// Runs the statements of a text, one after the other (the Query message). An error ends them; a transaction that
@@ -104,9 +104,7 @@ impl Session {
         for (value, ty) in values.iter_mut().zip(&program.params) {
             let lent = value.as_ref();
             if !is_ready(lent, *ty, Typmod::NONE) {
-                let read = lent
-                    .as_str()
-                    .map(|text| input(*ty, Typmod::NONE, text, &self.settings.forms));
+                let read = lent.as_str().map(|text| self.of_text(*ty, text));
                 let Some(Ok(read)) = read else {
                     return Ok(None);
                 };

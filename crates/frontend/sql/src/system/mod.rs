@@ -39,7 +39,7 @@ pub(crate) use deparse::{Writer, exact_expression_over, part_text};
 pub(crate) use extensions::{PLPGSQL, PLPGSQL_OID};
 pub(crate) use functions::ask;
 pub(crate) use keywords::keywords;
-pub(crate) use names::{parse_reg, reg_text, reg_text_in};
+pub(crate) use names::{no_such, parse_reg, parse_reg_in, reg_text, reg_text_in};
 pub(crate) use roles::DATABASE_OID;
 
 use crate::catalog::{Catalog, Kind, Oid, PG_CATALOG, Relation};

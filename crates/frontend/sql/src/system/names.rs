@@ -4,6 +4,7 @@ use super::types;
 use crate::catalog::{Catalog, Named, Oid};
 use crate::error::{Result, SqlError};
 use crate::names::{parts, quoted};
+use crate::plan::Surroundings;
 use crate::session::Env;
 use crate::sqlstate;
 use vellum_row::Type;
@@ -65,6 +66,14 @@ fn oid_of(named: Named) -> Oid {
 /// # Errors
 /// `42602` for what is no name.
 pub(crate) fn parse_reg(env: &Env<'_>, ty: Type, text: &str) -> Result<Option<Oid>> {
+    parse_reg_in(env.surroundings(), ty, text)
+}
+
+/// The same where no statement runs.
+///
+/// # Errors
+/// `42602` for what is no name.
+pub(crate) fn parse_reg_in(around: Surroundings<'_>, ty: Type, text: &str) -> Result<Option<Oid>> {
     if text == "-" {
         return Ok(Some(0));
     }
@@ -74,7 +83,7 @@ pub(crate) fn parse_reg(env: &Env<'_>, ty: Type, text: &str) -> Result<Option<Oi
         return Ok(Some(oid));
     }
     if ty == Type::Regtype {
-        return Ok(env.type_named(text));
+        return Ok(type_named(around, text));
     }
     let parts =
         parts(text).ok_or_else(|| SqlError::new(sqlstate::INVALID_NAME, "invalid name syntax"))?;
@@ -86,16 +95,39 @@ pub(crate) fn parse_reg(env: &Env<'_>, ty: Type, text: &str) -> Result<Option<Oi
         _ => return Ok(None),
     };
     Ok(match ty {
-        Type::Regclass => env.named(schema, name).map(oid_of),
+        Type::Regclass => named(around, schema, name).map(oid_of),
         Type::Regproc => types::functions_named(name).first().copied(),
-        Type::Regnamespace => env.catalog.namespace(name).map(|found| found.oid),
-        _ => env.catalog.role(name).map(|role| role.oid),
+        Type::Regnamespace => around.catalog.namespace(name).map(|found| found.oid),
+        _ => around.catalog.role(name).map(|role| role.oid),
     })
+}
+
+/// The oid of the type or domain of this name.
+fn type_named(around: Surroundings<'_>, name: &str) -> Option<Oid> {
+    let node = crate::parse::expression(&format!("NULL::{name}")).ok()?;
+    let sqlparser::ast::Expr::Cast { data_type, .. } = node else {
+        return None;
+    };
+    let binder = around.binder();
+    match binder.domain_named(&data_type) {
+        Ok(None) => binder.type_of(&data_type).ok().map(|(ty, _)| ty.oid()),
+        found => found.ok().flatten(),
+    }
+}
+
+/// What a name stands for, along the search path if it has no schema.
+fn named(around: Surroundings<'_>, schema: Option<&str>, name: &str) -> Option<Named> {
+    if let Some(schema) = schema {
+        let namespace = around.catalog.schema_named(schema, around.search_path)?;
+        return around.catalog.named(namespace, name);
+    }
+    let mut path = around.search_path.iter();
+    path.find_map(|namespace| around.catalog.named(*namespace, name))
 }
 
 /// What is said of a name that stands for nothing.
 #[cold]
-pub(super) fn no_such(ty: Type, text: &str) -> SqlError {
+pub(crate) fn no_such(ty: Type, text: &str) -> SqlError {
     let (what, state) = match ty {
         Type::Regclass => ("relation", sqlstate::UNDEFINED_TABLE),
         Type::Regtype => ("type", sqlstate::UNDEFINED_OBJECT),

@@ -2,6 +2,7 @@
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
 mod advisory;
+mod blocks;
 mod catalogs;
 mod changes;
 mod channels;
@@ -40,6 +41,7 @@ mod queries;
 mod roles;
 mod sequences;
 mod sessions;
+mod settings;
 mod statistics;
 mod temporary;
 mod views;

@@ -1,7 +1,7 @@
 //! The extended protocol.
 
 use super::client::{Client, Heard};
-use vellum_sql::{Format, Parameters, Progress, SessionOptions, TransactionStatus};
+use vellum_sql::{Format, Parameters, Progress, SessionOptions, SqlError, TransactionStatus};
 
 fn bind(client: &mut Client, statement: &str, values: &[Option<&[u8]>], formats: &[Format]) {
     let parameters = Parameters { formats, values };
@@ -117,17 +117,7 @@ fn a_portal_may_find_more_rows_than_memory_holds() {
     let session = &mut client.session;
     let text = "select g, repeat('x', 1000) || g from generate_series(1, 8000) g";
     session.parse("", text, &[]).unwrap();
-    session
-        .bind(
-            "p",
-            "",
-            Parameters {
-                formats: &[],
-                values: &[],
-            },
-            &[],
-        )
-        .unwrap();
+    session.bind("p", "", Parameters::default(), &[]).unwrap();
     let mut rows = 0;
     loop {
         let mut heard = Heard::default();
@@ -151,17 +141,7 @@ fn a_portal_tells_its_rows_before_what_it_fails_with() {
     let session = &mut client.session;
     let text = "select 10 / (3 - g) from generate_series(1, 5) g";
     session.parse("", text, &[]).unwrap();
-    session
-        .bind(
-            "p",
-            "",
-            Parameters {
-                formats: &[],
-                values: &[],
-            },
-            &[],
-        )
-        .unwrap();
+    session.bind("p", "", Parameters::default(), &[]).unwrap();
     let mut heard = Heard::default();
     for _ in 0..2 {
         let progress = session.execute("p", 1, &mut heard).unwrap();
@@ -172,17 +152,7 @@ fn a_portal_tells_its_rows_before_what_it_fails_with() {
     assert_eq!(heard.text(), "5\n10");
     session.sync(&mut heard).unwrap();
     // All at once.
-    session
-        .bind(
-            "p",
-            "",
-            Parameters {
-                formats: &[],
-                values: &[],
-            },
-            &[],
-        )
-        .unwrap();
+    session.bind("p", "", Parameters::default(), &[]).unwrap();
     let mut heard = Heard::default();
     let error = session.execute("p", 100, &mut heard).unwrap_err();
     assert_eq!(error.sqlstate().as_str(), "22012");
@@ -197,17 +167,7 @@ fn a_portal_is_fetched_in_pieces() {
     session
         .parse("", "select g from generate_series(1, 5) g", &[])
         .unwrap();
-    session
-        .bind(
-            "p",
-            "",
-            Parameters {
-                formats: &[],
-                values: &[],
-            },
-            &[],
-        )
-        .unwrap();
+    session.bind("p", "", Parameters::default(), &[]).unwrap();
     let mut heard = Heard::default();
     assert_eq!(
         session.execute("p", 2, &mut heard).unwrap(),
@@ -341,7 +301,8 @@ fn a_reset_goes_back_to_what_the_session_was_begun_with_and_is_undone() {
     assert_eq!(client.ok("show work_mem"), begun_with);
     client.ok("begin; reset all; commit");
     assert_eq!(seen(&mut client), reset);
-    client.ok(&format!("{change}; discard all"));
+    client.ok(change);
+    client.ok("discard all");
     assert_eq!(client.ok("show work_mem"), begun_with);
     assert_eq!(client.ok("show statement_timeout"), default);
     assert_eq!(client.ok("show role"), "none");
@@ -385,17 +346,7 @@ fn regress_a_portal_that_has_written_is_not_run_again() {
     client.ok("create table t (id int)");
     let session = &mut client.session;
     session.parse("", "insert into t values (1)", &[]).unwrap();
-    session
-        .bind(
-            "",
-            "",
-            Parameters {
-                formats: &[],
-                values: &[],
-            },
-            &[],
-        )
-        .unwrap();
+    session.bind("", "", Parameters::default(), &[]).unwrap();
     let mut heard = Heard::default();
     session.execute("", 0, &mut heard).unwrap();
     let error = session.execute("", 0, &mut heard).unwrap_err();
@@ -406,17 +357,7 @@ fn regress_a_portal_that_has_written_is_not_run_again() {
     let session = &mut client.session;
     let text = "insert into t values (2) returning id";
     session.parse("", text, &[]).unwrap();
-    session
-        .bind(
-            "",
-            "",
-            Parameters {
-                formats: &[],
-                values: &[],
-            },
-            &[],
-        )
-        .unwrap();
+    session.bind("", "", Parameters::default(), &[]).unwrap();
     let mut heard = Heard::default();
     session.execute("", 0, &mut heard).unwrap();
     session.execute("", 0, &mut heard).unwrap();
@@ -519,15 +460,7 @@ fn execute_is_described_by_the_rows_of_what_it_runs() {
         let session = &mut client.session;
         session.parse("", sql, &[]).unwrap();
         session
-            .bind(
-                "",
-                "",
-                vellum_sql::Parameters {
-                    formats: &[],
-                    values: &[],
-                },
-                &[],
-            )
+            .bind("", "", vellum_sql::Parameters::default(), &[])
             .unwrap();
         let of_statement = session.describe_statement("").unwrap().fields;
         let of_portal = session.describe_portal("").unwrap();
@@ -545,67 +478,240 @@ fn execute_is_described_by_the_rows_of_what_it_runs() {
     assert_eq!(error.sqlstate().as_str(), "26000");
 }
 
+#[test]
+fn a_client_names_the_encoding_of_its_texts() {
+    let mut client = Client::new();
+    for (name, told) in [
+        ("sql_ascii", "SQL_ASCII"),
+        ("utf-8", "UTF8"),
+        ("SQLASCII", "SQL_ASCII"),
+        ("unicode", "UTF8"),
+    ] {
+        let heard = client.hear(&format!("set client_encoding = '{name}'"));
+        let status = ("client_encoding".to_owned(), told.to_owned());
+        assert_eq!(heard.statuses, [status], "{name}");
+        assert_eq!(client.ok("show client_encoding"), told);
+        assert_eq!(
+            client.ok("select pg_client_encoding(), getdatabaseencoding()"),
+            format!("{told}|UTF8")
+        );
+        assert_eq!(client.ok("select 'ä'"), "ä", "nothing is converted");
+    }
+    for name in ["bogus", ""] {
+        let message = format!("invalid value for parameter \"client_encoding\": \"{name}\"");
+        let refused = ("22023".to_owned(), message);
+        assert_eq!(client.fails(&format!("set names '{name}'")), refused);
+    }
+    assert_eq!(client.state("set names 'latin1'"), "0A000");
+    let begun = Client::with(SessionOptions {
+        settings: vec![("client_encoding".to_owned(), "SQL_ASCII".to_owned())],
+        ..SessionOptions::default()
+    });
+    let told = begun.session.parameter_statuses();
+    assert!(told.contains(&("client_encoding", "SQL_ASCII".to_owned())));
+}
+
+/// Parse, Bind, Execute with one parameter of a declared type, as text; the rows as text, or the error.
+fn with_parameter(
+    client: &mut Client,
+    sql: &str,
+    oid: u32,
+    value: &str,
+) -> Result<String, SqlError> {
+    let mut heard = Heard::default();
+    let session = &mut client.session;
+    let values = [Some(value.as_bytes())];
+    let parameters = Parameters {
+        formats: &[],
+        values: &values,
+    };
+    session.parse("", sql, &[oid])?;
+    session.bind("", "", parameters, &[])?;
+    session.execute("", 0, &mut heard)?;
+    Ok(heard.text())
+}
+
+#[test]
+fn parameters_may_be_names_of_what_has_an_oid() {
+    let mut client = Client::new();
+    client.ok("create table t (id int); create schema s; create table s.\"T\" ()");
+    for (oid, value, shown) in [
+        (2205, "t", "t"),
+        (2205, "s.\"T\"", "s.\"T\""),
+        (2205, "pg_catalog.pg_class", "pg_class"),
+        (2205, "1259", "pg_class"),
+        (2205, "-", "-"),
+        (2206, "int4", "integer"),
+        (24, "now", "now"),
+        (4089, "public", "public"),
+        (4096, "vellum", "vellum"),
+        (2210, "{t,NULL,pg_class}", "{t,NULL,pg_class}"),
+    ] {
+        let told = with_parameter(&mut client, "select $1", oid, value);
+        assert_eq!(told.unwrap(), shown, "{oid} {value}");
+    }
+    for (oid, value, state) in [
+        (2205, "nosuch", "42P01"),
+        (2205, "a b", "42602"),
+        (2206, "nosuch", "42704"),
+        (4089, "nosuch", "3F000"),
+        (2210, "{nosuch}", "42P01"),
+    ] {
+        let error = with_parameter(&mut client, "select $1", oid, value).unwrap_err();
+        assert_eq!(error.sqlstate().as_str(), state, "{oid} {value}");
+    }
+    for (sql, oid) in [
+        ("select $1::regclass", 2205u32),
+        ("select cast($1 as regtype)", 2206),
+        ("select 1 from pg_class where oid = $1::regclass", 2205),
+        ("select $1::oid::regclass", 26),
+        ("select $1::text::regclass", 25),
+    ] {
+        client.session.parse("", sql, &[]).unwrap();
+        let told = client.session.describe_statement("").unwrap();
+        assert_eq!(&*told.parameters, [oid], "{sql}");
+    }
+    let found = with_parameter(
+        &mut client,
+        "select relname from pg_class where oid = $1::regclass",
+        0,
+        "t",
+    );
+    assert_eq!(found.unwrap(), "t");
+    client.session.sync(&mut Heard::default()).unwrap();
+    client.ok("prepare p (regclass) as select $1::text");
+    assert_eq!(client.ok("execute p('t')"), "t");
+}
+
+#[test]
+fn declared_types_have_to_be_types() {
+    let mut client = Client::new();
+    client.ok("create domain d as int4 check (value > 0); create type mood as enum ('ok')");
+    for (oid, state, message) in [
+        (99_999, "42704", "type with OID 99999 does not exist"),
+        (600, "0A000", "the type point is not supported"),
+        (1017, "0A000", "the type point[] is not supported"),
+        (2276, "0A000", "cannot accept a value of type any"),
+    ] {
+        let error = client.session.parse("", "select $1", &[oid]).unwrap_err();
+        assert_eq!(
+            (error.sqlstate().as_str(), error.message()),
+            (state, message)
+        );
+    }
+    for (oid, told) in [(0, 25), (705, 25), (20, 20)] {
+        client.session.parse("", "select $1", &[oid]).unwrap();
+        let parameters = client.session.describe_statement("").unwrap().parameters;
+        assert_eq!(&*parameters, [told]);
+    }
+    client.session.sync(&mut Heard::default()).unwrap();
+    let oid = |client: &mut Client, name: &str| {
+        let sql = format!("select oid from pg_type where typname = '{name}'");
+        client.ok(&sql).parse::<u32>().unwrap()
+    };
+    for (name, value) in [("d", "5"), ("mood", "ok")] {
+        let oid = oid(&mut client, name);
+        assert_eq!(
+            with_parameter(&mut client, "select $1", oid, value).unwrap(),
+            value
+        );
+    }
+}
+
+#[test]
+fn a_wrong_parameter_says_which_one_it_is() {
+    let mut client = Client::new();
+    let session = &mut client.session;
+    session.parse("s", "select $1, $2", &[23, 23]).unwrap();
+    session.sync(&mut Heard::default()).unwrap();
+    for (portal, value, format, state, message, context) in [
+        (
+            "",
+            &b"x"[..],
+            Format::Text,
+            "22P02",
+            "invalid input syntax for type integer: \"x\"",
+            "unnamed portal parameter $2 = '...'",
+        ),
+        (
+            "p",
+            b"x",
+            Format::Text,
+            "22P02",
+            "invalid input syntax for type integer: \"x\"",
+            "portal \"p\" parameter $2 = '...'",
+        ),
+        (
+            "",
+            b"\xff",
+            Format::Text,
+            "22021",
+            "invalid byte sequence for encoding \"UTF8\": 0xff",
+            "unnamed portal parameter $2",
+        ),
+        (
+            "",
+            &[0; 8],
+            Format::Binary,
+            "22P03",
+            "incorrect binary data format in bind parameter 2",
+            "unnamed portal parameter $2",
+        ),
+        (
+            "",
+            &[0; 2],
+            Format::Binary,
+            "08P01",
+            "insufficient data left in message",
+            "unnamed portal parameter $2",
+        ),
+    ] {
+        let values = [None, Some(value)];
+        let parameters = Parameters {
+            formats: &[format],
+            values: &values,
+        };
+        let error = session.bind(portal, "s", parameters, &[]).unwrap_err();
+        assert_eq!(
+            (error.sqlstate().as_str(), error.message()),
+            (state, message)
+        );
+        assert_eq!(error.fields().context.as_deref(), Some(context));
+        session.sync(&mut Heard::default()).unwrap();
+    }
+}
+
+/// Parse, Bind and Execute of a pipeline, with the data that a COPY asks for.
+fn piped(client: &mut Client, sql: &str) -> Result<Progress, SqlError> {
+    let mut heard = Heard::default();
+    let session = &mut client.session;
+    let parameters = Parameters {
+        formats: &[],
+        values: &[],
+    };
+    session.parse("", sql, &[])?;
+    session.bind("", "", parameters, &[])?;
+    match session.execute("", 0, &mut heard)? {
+        Progress::CopyIn => {
+            session.copy_data(b"1\ta\n")?;
+            session.copy_done(&mut heard)
+        }
+        done => Ok(done),
+    }
+}
+
 /// Symptom: what a pipeline did up to a COPY was committed, whatever came behind. Cause: the end of the data ended the transaction, as it does for a text.
 #[test]
 fn regress_a_copy_in_a_pipeline_is_of_its_transaction() {
     let mut client = Client::new();
     client.ok("create table k (a int primary key); create table c (a int, b text)");
-    for fails in [true, false] {
-        let mut heard = Heard::default();
-        let session = &mut client.session;
-        let mut run = |sql: &str| {
-            session.parse("", sql, &[]).unwrap();
-            session
-                .bind(
-                    "",
-                    "",
-                    Parameters {
-                        formats: &[],
-                        values: &[],
-                    },
-                    &[],
-                )
-                .unwrap();
-            let mut heard = Heard::default();
-            let done = session.execute("", 0, &mut heard);
-            if matches!(done, Ok(Progress::CopyIn)) {
-                session.copy_data(b"1\ta\n").unwrap();
-                return session.copy_done(&mut heard);
-            }
-            done
-        };
-        run("insert into k values (1)").unwrap();
-        run("copy c from stdin").unwrap();
-        assert!(run("select 1 / 0").is_err());
-        if !fails {
-            // What failed is over at Sync.
-            session.sync(&mut heard).unwrap();
-            let mut run = |sql: &str| {
-                session.parse("", sql, &[]).unwrap();
-                session
-                    .bind(
-                        "",
-                        "",
-                        Parameters {
-                            formats: &[],
-                            values: &[],
-                        },
-                        &[],
-                    )
-                    .unwrap();
-                session.execute("", 0, &mut Heard::default()).unwrap()
-            };
-            run("insert into k values (1)");
-            assert_eq!(run("copy c from stdin"), Progress::CopyIn);
-            session.copy_data(b"1\ta\n").unwrap();
-            session.copy_done(&mut Heard::default()).unwrap();
-        }
-        client.session.sync(&mut heard).unwrap();
-        let rows = if fails { "0|0" } else { "1|1" };
-        assert_eq!(
-            client.ok("select (select count(*) from k), (select count(*) from c)"),
-            rows
-        );
+    for (last, rows) in [("select 1 / 0", "0|0"), ("select 1", "1|1")] {
+        piped(&mut client, "insert into k values (1)").unwrap();
+        piped(&mut client, "copy c from stdin").unwrap();
+        let fails = piped(&mut client, last).is_err();
+        client.session.sync(&mut Heard::default()).unwrap();
+        let counted = client.ok("select (select count(*) from k), (select count(*) from c)");
+        assert_eq!((fails, counted.as_str()), (rows == "0|0", rows));
     }
 }
 
@@ -613,23 +719,10 @@ fn regress_a_copy_in_a_pipeline_is_of_its_transaction() {
 fn a_portal_of_a_command_is_run_once() {
     let mut client = Client::new();
     client.ok("create table k (a int)");
-    let session = &mut client.session;
     let mut twice = |sql: &str| {
-        session.parse("", sql, &[]).unwrap();
-        session
-            .bind(
-                "",
-                "",
-                Parameters {
-                    formats: &[],
-                    values: &[],
-                },
-                &[],
-            )
-            .unwrap();
-        session.execute("", 0, &mut Heard::default()).unwrap();
-        let again = session.execute("", 0, &mut Heard::default());
-        session.sync(&mut Heard::default()).unwrap();
+        piped(&mut client, sql).unwrap();
+        let again = client.session.execute("", 0, &mut Heard::default());
+        client.session.sync(&mut Heard::default()).unwrap();
         again.map_err(|error| (error.sqlstate().to_string(), error.message().to_owned()))
     };
     assert!(twice("show work_mem").is_ok());

@@ -352,3 +352,16 @@ fn a_case_may_have_thousands_of_branches() {
         "2000|v999"
     );
 }
+
+/// For each of them the whole statement was walked, and all of its names looked through: ten thousand never ended, and no cancel was heard.
+#[test]
+fn regress_thousands_of_queries_of_with_are_counted_once() {
+    let mut client = Client::new();
+    let with: Vec<String> = (0..10_000).map(|n| format!("a{n} as (select 1)")).collect();
+    let with = with.join(", ");
+    assert_eq!(client.ok(&format!("with {with} select 1")), "1");
+    assert_eq!(
+        client.state(&format!("with {with}, a7 as (select 2) select 1")),
+        "42712"
+    );
+}

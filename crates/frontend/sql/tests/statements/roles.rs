@@ -197,7 +197,8 @@ fn a_session_takes_roles_that_its_user_belongs_to() {
     assert_eq!(client.ok("select current_user"), "readers");
     client.ok("commit");
     assert_eq!(client.ok(who), "vellum|vellum|none|on");
-    client.ok("set role = 'writers'; discard all");
+    client.ok("set role = 'writers'");
+    client.ok("discard all");
     assert_eq!(client.ok(who), "vellum|vellum|none|on");
 
     let mut ann = Client::of_user(&database, "ann");

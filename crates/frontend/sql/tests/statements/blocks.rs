@@ -1,0 +1,114 @@
+//! What may stand in transaction blocks only, and what only outside of them: in texts of several statements, and in pipelines.
+
+use super::client::{Client, Heard};
+use vellum_sql::{Parameters, SqlError, TransactionStatus};
+
+/// Runs statements one after the other by the extended protocol, up to the first that fails, without a Sync.
+fn piped(client: &mut Client, statements: &[&str]) -> Result<Vec<String>, SqlError> {
+    let mut heard = Heard::default();
+    for sql in statements {
+        let session = &mut client.session;
+        session.parse("", sql, &[])?;
+        session.bind("", "", Parameters::default(), &[])?;
+        session.execute("", 0, &mut heard)?;
+    }
+    Ok(heard.tags)
+}
+
+const OUTSIDE: [(&str, &str); 7] = [
+    ("vacuum", "VACUUM"),
+    ("discard all", "DISCARD ALL"),
+    (
+        "create index concurrently i on t (a)",
+        "CREATE INDEX CONCURRENTLY",
+    ),
+    ("reindex database vellum", "REINDEX DATABASE"),
+    ("reindex schema public", "REINDEX SCHEMA"),
+    ("reindex table concurrently t", "REINDEX CONCURRENTLY"),
+    ("commit prepared 'x'", "COMMIT PREPARED"),
+];
+
+#[test]
+fn what_has_a_transaction_of_its_own_is_refused_beside_others() {
+    let mut client = Client::new();
+    client.ok("create table t (a int)");
+    for (sql, what) in OUTSIDE {
+        let block = format!("{what} cannot run inside a transaction block");
+        for text in [
+            format!("insert into t values (1); {sql}"),
+            format!("{sql}; select 1"),
+            format!("begin; commit; {sql}"),
+            format!("begin; {sql}"),
+        ] {
+            let refused = ("25001".to_owned(), block.clone());
+            assert_eq!(client.fails(&text), refused, "{text}");
+            client.ok("rollback");
+        }
+        let error = piped(&mut client, &["insert into t values (1)", sql]).unwrap_err();
+        let pipeline = format!("{what} cannot be executed within a pipeline");
+        assert_eq!(
+            (error.message(), error.sqlstate().as_str()),
+            (&*pipeline, "25001"),
+            "{sql}"
+        );
+        client.session.sync(&mut Heard::default()).unwrap();
+    }
+    assert_eq!(client.ok("select count(*) from t"), "0", "all is undone");
+}
+
+#[test]
+fn what_has_a_transaction_of_its_own_may_be_alone_or_first_or_behind_an_end() {
+    let mut client = Client::new();
+    client.ok("create table t (a int)");
+    for (sql, _) in &OUTSIDE[..6] {
+        client.ok(sql);
+        if sql.starts_with("create") {
+            client.ok("drop index i");
+        }
+    }
+    for statements in [
+        &["vacuum"][..],
+        &["vacuum", "select 1"],
+        &["begin", "select 1", "commit", "vacuum"],
+        &["", "vacuum"],
+    ] {
+        piped(&mut client, statements).unwrap();
+        client.session.sync(&mut Heard::default()).unwrap();
+    }
+}
+
+#[test]
+fn a_text_of_several_statements_may_lock_tables_and_declare_cursors() {
+    let mut client = Client::new();
+    client.ok("create table t (a int); insert into t values (1), (2)");
+    for text in [
+        "lock table t; select count(*) from t",
+        "select 1; lock table t in share mode; insert into t values (3); rollback",
+    ] {
+        client.ok(text);
+        assert_eq!(client.session.status(), TransactionStatus::Idle, "{text}");
+    }
+    let held = "select count(*) from pg_locks where relation = 't'::regclass";
+    assert_eq!(client.ok(held), "0", "the lock ends with its text");
+    for text in [
+        "declare c cursor for select a from t order by a; fetch 2 c",
+        "select 1 where false; declare c cursor for select a from t order by a; fetch 2 c",
+    ] {
+        assert_eq!(client.ok(text), "1\n2", "{text}");
+        assert_eq!(client.state("fetch c"), "34000", "it ends with its text");
+    }
+    // Nobody has begun a block.
+    for text in [
+        "select 1; savepoint s",
+        "lock table t; release s",
+        "select 1; rollback to s",
+    ] {
+        assert_eq!(client.state(text), "25P01", "{text}");
+    }
+    // A pipeline is no block either.
+    for sql in ["lock table t", "declare c cursor for select 1"] {
+        let error = piped(&mut client, &["select 1", sql]).unwrap_err();
+        assert_eq!(error.sqlstate().as_str(), "25P01", "{sql}");
+        client.session.sync(&mut Heard::default()).unwrap();
+    }
+}
