@@ -15,6 +15,7 @@ mod direct;
 mod error;
 mod exec;
 mod expr;
+mod extension;
 mod general;
 mod lock;
 mod names;

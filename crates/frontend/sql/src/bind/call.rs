@@ -1,6 +1,7 @@
 //! Calls of functions: what a name means for its arguments.
 
-use super::types::object_name;
+use super::extension::functions_reached;
+use super::types::{folded, object_name};
 use super::{Binder, Bound};
 use crate::error::{Result, SqlError};
 use crate::expr::{Builtin, CatalogFunction, Expr, Quantifier, Signature, find_scalar};
@@ -110,7 +111,9 @@ impl Binder<'_> {
             if let Some(ty) = type_called(name).filter(|_| types.len() == 1) {
                 return self.cast_by_name(name, ty, arguments);
             }
-            return Err(self.no_function(name, &types));
+            let all = functions_reached(self.catalog, self.search_path, None, name);
+            let called = self.call_of_extension(&all, arguments, true)?;
+            return called.ok_or_else(|| self.no_function(name, &types));
         };
         let mut arguments = arguments
             .into_iter()
@@ -393,17 +396,52 @@ pub(super) fn column_of_row(name: &str, arguments: &ast::FunctionArguments) -> O
     })
 }
 
-/// The arguments of a call in the order of the function's parameters, with what stands for those that were left out.
-///
-/// # Errors
-/// `42883` for a name that no parameter has.
-pub(super) fn in_order(
-    settings: &Settings,
-    name: &str,
-    given: Vec<Bound>,
-    named: Vec<(String, Bound)>,
-) -> Result<Vec<Bound>> {
-    let parameters: &[&str] = match name {
+impl Binder<'_> {
+    /// The arguments of a call, in the order of the function's parameters.
+    ///
+    /// # Errors
+    /// Those of the arguments, and of [`in_order`].
+    pub(super) fn arguments(
+        &mut self,
+        name: &str,
+        list: &ast::FunctionArgumentList,
+    ) -> Result<Vec<Bound>> {
+        let mut arguments = Vec::new();
+        let mut named: Vec<(String, Bound)> = Vec::new();
+        for argument in &list.args {
+            match argument {
+                ast::FunctionArg::Unnamed(ast::FunctionArgExpr::Expr(expr)) => {
+                    arguments.push(self.expr(expr)?);
+                }
+                ast::FunctionArg::Named {
+                    name: ident,
+                    arg: ast::FunctionArgExpr::Expr(expr),
+                    ..
+                }
+                | ast::FunctionArg::ExprNamed {
+                    name: ast::Expr::Identifier(ident),
+                    arg: ast::FunctionArgExpr::Expr(expr),
+                    ..
+                } => named.push((folded(ident), self.expr(expr)?)),
+                other => return Err(SqlError::unsupported(format!("the argument {other}"))),
+            }
+        }
+        if !named.is_empty() {
+            arguments = in_order(self.settings, name, arguments, named)?;
+        }
+        if !self.void_params.is_empty() {
+            let void = &self.void_params;
+            arguments.retain(
+                |argument| !matches!(argument.expr, Expr::Param(number) if void.contains(&number)),
+            );
+        }
+        Ok(arguments)
+    }
+}
+
+/// The names of a function's parameters, of one that has some.
+pub(crate) fn parameters_of(name: &str) -> &'static [&'static str] {
+    match name {
         "make_interval" => &["years", "months", "weeks", "days", "hours", "mins", "secs"],
         "make_date" => &["year", "month", "day"],
         "make_time" => &["hour", "min", "sec"],
@@ -411,8 +449,22 @@ pub(super) fn in_order(
         "make_timestamptz" => &["year", "month", "mday", "hour", "min", "sec", "timezone"],
         "jsonb_set" => &["jsonb_in", "path", "replacement", "create_if_missing"],
         "jsonb_insert" => &["jsonb_in", "path", "replacement", "insert_after"],
+        "uuid_generate_v3" | "uuid_generate_v5" => &["namespace", "name"],
         _ => &[],
-    };
+    }
+}
+
+/// The arguments of a call in the order of the function's parameters, with what stands for those that were left out.
+///
+/// # Errors
+/// `42883` for a name that no parameter has.
+fn in_order(
+    settings: &Settings,
+    name: &str,
+    given: Vec<Bound>,
+    named: Vec<(String, Bound)>,
+) -> Result<Vec<Bound>> {
+    let parameters = parameters_of(name);
     let types: Vec<Option<Type>> = given
         .iter()
         .chain(named.iter().map(|(_, bound)| bound))

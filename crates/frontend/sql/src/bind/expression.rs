@@ -2,7 +2,8 @@
 
 use super::aggregate::AggregateKind;
 use super::array::array_subquery;
-use super::call::{all_of, column_of_row, in_order};
+use super::call::{all_of, column_of_row};
+use super::extension::kept_function_of;
 use super::near::{decides, tells_more};
 use super::operator::{no_unary_operator, several_operators};
 use super::place::start_of;
@@ -676,14 +677,16 @@ impl Binder<'_> {
             true => "information_schema",
             false => "pg_catalog",
         };
-        if schema.as_deref().unwrap_or("pg_catalog") != home {
-            let schema = schema.unwrap_or_default();
-            let known = self.catalog.schema_named(&schema, self.search_path);
-            if known.is_none() && !schema.is_empty() {
-                let message = format!("schema \"{schema}\" does not exist");
-                return Err(SqlError::new(sqlstate::INVALID_SCHEMA_NAME, message));
+        match schema.as_deref() {
+            Some(schema)
+                if schema != home
+                    || kept_function_of(Some(schema), &name).is_some()
+                    || self.is_elsewhere(schema, &name) =>
+            {
+                return self.function_in(schema, &name, function);
             }
-            return Err(self.no_function(&name, &[]));
+            None if home != "pg_catalog" => return Err(self.no_function(&name, &[])),
+            _ => {}
         }
         if let Some(column) = column_of_row(&name, &function.args) {
             return self.expr(&column);
@@ -714,53 +717,16 @@ impl Binder<'_> {
         if name == "grouping" {
             return self.grouping(function);
         }
-        let mut arguments = Vec::new();
-        let mut named: Vec<(String, Bound)> = Vec::new();
-        match &function.args {
-            ast::FunctionArguments::None => {
-                if let Some(bound) = self.word(&name, &[])? {
-                    return Ok(bound);
-                }
-            }
-            ast::FunctionArguments::List(list) => {
-                for argument in &list.args {
-                    match argument {
-                        ast::FunctionArg::Unnamed(ast::FunctionArgExpr::Expr(expr)) => {
-                            arguments.push(self.expr(expr)?);
-                        }
-                        ast::FunctionArg::Named {
-                            name: ident,
-                            arg: ast::FunctionArgExpr::Expr(expr),
-                            ..
-                        } => {
-                            named.push((folded(ident), self.expr(expr)?));
-                        }
-                        ast::FunctionArg::ExprNamed {
-                            name: ast::Expr::Identifier(ident),
-                            arg: ast::FunctionArgExpr::Expr(expr),
-                            ..
-                        } => {
-                            named.push((folded(ident), self.expr(expr)?));
-                        }
-                        other => {
-                            return Err(SqlError::unsupported(format!("the argument {other}")));
-                        }
-                    }
-                }
-            }
+        let arguments = match &function.args {
+            ast::FunctionArguments::None => match self.word(&name, &[])? {
+                Some(bound) => return Ok(bound),
+                None => Vec::new(),
+            },
+            ast::FunctionArguments::List(list) => self.arguments(&name, list)?,
             ast::FunctionArguments::Subquery(_) => {
                 return Err(SqlError::unsupported("a subquery as an argument"));
             }
-        }
-        if !named.is_empty() {
-            arguments = in_order(self.settings, &name, arguments, named)?;
-        }
-        if !self.void_params.is_empty() {
-            let void = &self.void_params;
-            arguments.retain(
-                |argument| !matches!(argument.expr, Expr::Param(number) if void.contains(&number)),
-            );
-        }
+        };
         self.call(&name, arguments)
     }
 }

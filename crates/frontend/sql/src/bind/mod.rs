@@ -14,6 +14,7 @@ mod coerce;
 mod domains;
 mod enums;
 mod expression;
+mod extension;
 mod frame;
 mod near;
 mod operator;
@@ -26,8 +27,12 @@ mod window;
 pub(crate) use aggregate::{Aggregate, AggregateKind};
 pub(crate) use array::{check_collatable, check_collation};
 pub(crate) use assigned::Target;
+pub(crate) use call::parameters_of;
 use domains::KnownDomains;
 pub(crate) use expression::number;
+pub(crate) use extension::{
+    called_name, function_shown, functions_in, functions_reached, kept_function, kept_function_of,
+};
 pub(crate) use row::{query_of, row_of};
 pub(crate) use scope::{
     Found, Joined, JoinedColumn, Named as NamedTable, OuterScope, Scope, ScopeColumn, ScopeTable,
@@ -40,7 +45,7 @@ pub(crate) use window::{WINDOW_SLOTS, Window, WindowKind, check_number};
 
 use crate::catalog::{Catalog, Kind, Named, Oid, Relation};
 use crate::error::{Result, SqlError};
-use crate::expr::Expr;
+use crate::expr::{Expr, Scalar};
 use crate::plan::{General, NamesOfWith, Source, Subquery, Writing};
 use crate::roles::Rights;
 use crate::sqlstate;
@@ -233,6 +238,8 @@ pub(crate) struct Binder<'c> {
     pub domains_known: OnceCell<KnownDomains>,
     /// Where they are asked for, the enums that literals of the statement were read as. What a view reads is the view's own.
     pub literal_types: Option<Vec<EnumId>>,
+    /// The same of functions that extensions have.
+    pub functions: Option<Vec<Scalar>>,
 }
 
 /// The most tables, aggregates, keys of groups of a query: each is compared with all others, and no limit of time ends that.
@@ -289,6 +296,7 @@ impl<'c> Binder<'c> {
             domain_depth: 0,
             domains_known: OnceCell::new(),
             literal_types: None,
+            functions: None,
         }
     }
 

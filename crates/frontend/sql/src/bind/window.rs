@@ -83,6 +83,14 @@ impl Window {
     }
 }
 
+/// `42809`.
+#[cold]
+pub(super) fn over_specified(name: &str) -> SqlError {
+    let message =
+        format!("OVER specified, but {name} is not a window function nor an aggregate function");
+    SqlError::new(sqlstate::WRONG_OBJECT_TYPE, message)
+}
+
 impl Binder<'_> {
     /// A call with OVER: the slot of its result.
     pub(super) fn window(
@@ -168,7 +176,9 @@ impl Binder<'_> {
             let message = format!("function {name} does not exist as a window function");
             SqlError::new(sqlstate::UNDEFINED_FUNCTION, message)
         };
-        let called = find(name).ok_or_else(none)?;
+        let Some(called) = find(name) else {
+            return Err(self.no_window(name, function));
+        };
         if function.filter.is_some() {
             let text = "FILTER is not implemented for non-aggregate window functions";
             return Err(SqlError::new(sqlstate::FEATURE_NOT_SUPPORTED, text));
@@ -194,6 +204,19 @@ impl Binder<'_> {
             order,
             frame,
         })
+    }
+
+    /// What is wrong with OVER behind what is no window function: `42809` if it is another function.
+    #[cold]
+    fn no_window(&mut self, name: &str, function: &ast::Function) -> SqlError {
+        let plain = ast::Function {
+            over: None,
+            ..function.clone()
+        };
+        match self.expr(&ast::Expr::Function(plain)) {
+            Ok(_) => over_specified(name),
+            Err(error) => error,
+        }
     }
 
     fn window_arguments(

@@ -16,6 +16,7 @@
 mod codec;
 mod comments;
 mod domain;
+mod extension;
 mod gate;
 mod kept_settings;
 mod method;
@@ -27,6 +28,7 @@ mod store;
 
 pub(crate) use comments::Comment;
 pub(crate) use domain::{DOMAINS_MAX, Domain};
+pub(crate) use extension::{Extension, PLPGSQL_OID};
 pub(crate) use gate::{Gate, Mode, Next};
 pub(crate) use kept_settings::KeptFor;
 pub(crate) use method::{CLASSES, Method, OperatorClass};
@@ -93,6 +95,8 @@ pub(crate) struct Catalog {
     types: Arc<UserTypes>,
     roles: HashMap<Oid, Arc<Role>>,
     comments: comments::Comments,
+    /// By name.
+    extensions: extension::Extensions,
     kept_settings: kept_settings::KeptSettings,
 }
 
@@ -120,6 +124,9 @@ pub(crate) enum Change {
     PutComment(Comment),
     /// Replaces.
     PutSettings(KeptFor, kept_settings::Pairs),
+    /// Adds or replaces.
+    PutExtension(Arc<Extension>),
+    DropExtension(Arc<Extension>),
 }
 
 impl Change {
@@ -167,6 +174,7 @@ impl Catalog {
             };
             catalog.remember(&Arc::new(relation));
         }
+        catalog.apply(&Change::PutExtension(Arc::new(Extension::plpgsql())));
         catalog
     }
 
@@ -229,7 +237,9 @@ impl Catalog {
             Change::PutRole(_)
             | Change::DropRole(_)
             | Change::PutComment(_)
-            | Change::PutSettings(..) => None,
+            | Change::PutSettings(..)
+            | Change::PutExtension(_)
+            | Change::DropExtension(_) => None,
         };
         schema.filter(|schema| self.is_temporary(*schema))
     }
@@ -265,6 +275,14 @@ impl Catalog {
                     true => self.kept_settings.remove(of),
                     false => self.kept_settings.insert(*of, pairs.clone()),
                 };
+            }
+            Change::PutExtension(extension) => {
+                let name = extension.name.clone();
+                self.extensions.insert(name, extension.clone());
+            }
+            Change::DropExtension(extension) => {
+                self.extensions.remove(&extension.name);
+                self.comments.remove(&(extension.oid, 0));
             }
             Change::PutRole(role) => {
                 self.roles.insert(role.oid, role.clone());

@@ -2,12 +2,12 @@
 //!
 //! Layout: rows of the engine table [`Store::TABLE`]; keys: `1, oid` (big-endian) of a schema, `2, oid` of a relation, `3, oid of the
 //! schema, name` of every relation and index (value: its oid), with 0 in place of the schema's oid of every schema, `5` of every type, so that two transactions cannot make one name; `4, oid, column` (big-endian) of what is
-//! said of an object (value: the text); `6, oid of a role, 1 in the database` of settings ([`kept_settings`]).
+//! said of an object (value: the text); `6, oid of a role, 1 in the database` of settings ([`kept_settings`]); `7, name` of an extension ([`extension`]), so that two transactions cannot make one.
 
 use super::relation::{Kind, Table};
 use super::{
-    Catalog, Change, Comment, FIRST_USER_OID, KeptFor, Namespace, Oid, Relation, Runtimes, codec,
-    kept_settings,
+    Catalog, Change, Comment, Extension, FIRST_USER_OID, KeptFor, Namespace, Oid, Relation,
+    Runtimes, codec, extension, kept_settings,
 };
 use crate::error::{Result, SqlError};
 use crate::roles;
@@ -24,6 +24,7 @@ const NAME: u8 = 3;
 const COMMENT: u8 = 4;
 const TYPE_NAME: u8 = 5;
 const SETTINGS: u8 = 6;
+const EXTENSION: u8 = 7;
 
 /// Reads and writes them.
 pub(crate) struct Store;
@@ -85,6 +86,11 @@ impl Store {
                 let of = kept_for(rest).ok_or_else(damaged)?;
                 let pairs = kept_settings::decode(value).ok_or_else(damaged)?;
                 catalog.apply(&Change::PutSettings(of, pairs));
+                continue;
+            }
+            if *kind == EXTENSION {
+                let extension = extension::decode(rest, value).ok_or_else(damaged)?;
+                catalog.apply(&Change::PutExtension(Arc::new(extension)));
                 continue;
             }
             let oid = rest.try_into().map(u32::from_be_bytes);
@@ -185,6 +191,23 @@ impl Store {
                     transaction.upsert(&table, &key, &kept_settings::encode(pairs))?;
                 }
             }
+            Change::PutExtension(extension) => {
+                let (key, value) = (extension_key(extension), extension::encode(extension));
+                if before.extension(&extension.name).is_some() {
+                    transaction.upsert(&table, &key, &value)?;
+                    return Ok(());
+                }
+                match transaction.insert(&table, &key, &value) {
+                    Err(vellum::Error::KeyExists { .. }) => {
+                        return Err(extension.already_there());
+                    }
+                    done => done?,
+                }
+            }
+            Change::DropExtension(extension) => {
+                transaction.delete(&table, &extension_key(extension))?;
+                transaction.delete(&table, &comment_key(extension.oid, 0))?;
+            }
             Change::DropRelation(oid) => {
                 drop_comments(transaction, &table, before, *oid, None)?;
                 crate::statistics::remove(transaction, *oid)?;
@@ -210,6 +233,12 @@ fn key(kind: u8, oid: Oid) -> [u8; 5] {
 fn schema_key(name: &str) -> Vec<u8> {
     let mut key = key(NAME, 0).to_vec();
     key.extend_from_slice(name.as_bytes());
+    key
+}
+
+fn extension_key(extension: &Extension) -> Vec<u8> {
+    let mut key = vec![EXTENSION];
+    key.extend_from_slice(extension.name.as_bytes());
     key
 }
 

@@ -55,14 +55,8 @@ impl Ddl<'_> {
             }
             CommentObject::Extension => {
                 let (_, name) = crate::bind::object_name(name)?;
-                if name != crate::system::PLPGSQL {
-                    let message = format!("extension \"{name}\" does not exist");
-                    return Err(SqlError::new(sqlstate::UNDEFINED_OBJECT, message));
-                }
-                if !self.own_role()?.superuser {
-                    return Err(denied("extension", &name));
-                }
-                (crate::system::PLPGSQL_OID, 0)
+                let extension = self.extension_named(&name)?;
+                (extension.oid, 0)
             }
             CommentObject::Procedure => self.constraint_to_tell(name)?,
             other => return Err(SqlError::unsupported(format!("COMMENT ON {other}"))),

@@ -5,9 +5,10 @@
 
 use super::Ddl;
 use crate::catalog::{
-    Change, Check, Default, ForeignKey, Index, Kind, Namespace, Oid, Relation, Table,
+    Change, Check, Default, Extension, ForeignKey, Index, Kind, Namespace, Oid, Relation, Table,
 };
 use crate::error::{Fields, Result, SqlError};
+use crate::expr::Scalar;
 use crate::rows::Parts;
 use crate::sqlstate;
 use std::sync::Arc;
@@ -29,6 +30,9 @@ pub(super) enum Object {
     Default(Arc<Relation>, ColumnId),
     /// A constraint of a domain.
     Asked(Arc<Relation>, Check),
+    Extension(Arc<Extension>),
+    /// A function of an extension.
+    Function(Scalar),
 }
 
 /// An object, and what it depends on, in words.
@@ -49,6 +53,8 @@ impl Object {
             Self::Default(table, column) => (4, table.oid, column.0),
             Self::Check(_, check) | Self::Asked(_, check) => (5, check.oid, 0),
             Self::Arrays(of) => (6, of.oid + 1, 0),
+            Self::Extension(extension) => (7, extension.oid, 0),
+            Self::Function(function) => (8, function.entry().oid, 0),
         }
     }
 
@@ -76,7 +82,9 @@ impl Object {
                 _ => false,
             },
             Self::Index(table, _) => has((1, table.oid, 0)),
-            Self::Schema(_) => false,
+            // It is found by its extension, which goes.
+            Self::Function(_) => true,
+            Self::Schema(_) | Self::Extension(_) => false,
         }
     }
 }
@@ -198,8 +206,17 @@ impl Ddl<'_> {
                 });
                 let types = catalog.user_types().into_iter();
                 let types = types.filter(|own| own.namespace == namespace.oid);
-                alone.chain(types).cloned().map(Object::Relation).collect()
+                let extensions = catalog.extensions().into_iter();
+                let extensions = extensions.filter(|own| own.namespace == namespace.oid);
+                let extensions = extensions.cloned().map(Object::Extension);
+                let relations = alone.chain(types).cloned().map(Object::Relation);
+                relations.chain(extensions).collect()
             }
+            Object::Extension(extension) => {
+                self.check_callers_known(extension)?;
+                extension.functions().map(Object::Function).collect()
+            }
+            Object::Function(function) => self.callers_of(*function),
             Object::Relation(relation) if relation.is_type() => {
                 self.check_users_known(relation.oid)?;
                 let mut all = self.users_of_type(relation);
@@ -387,7 +404,14 @@ impl Ddl<'_> {
             Object::Schema(namespace) => format!("schema {}", namespace.name),
             Object::Relation(relation) => self.described(relation),
             Object::Column(table, column) => self.column_described(table, *column),
-            Object::Index(_, index) => format!("index {}", index.name),
+            Object::Index(table, index) => {
+                let name = crate::names::quoted(&index.name);
+                if self.search_path.contains(&table.namespace) {
+                    return format!("index {name}");
+                }
+                let schema = self.open.catalog.1.namespace_name(table.namespace);
+                format!("index {}.{name}", crate::names::quoted(schema))
+            }
             Object::Key(table, key) => {
                 format!("constraint {} on {}", key.name, self.described(table))
             }
@@ -396,6 +420,8 @@ impl Ddl<'_> {
                 format!("constraint {} on {}", check.name, self.described(table))
             }
             Object::Asked(_, check) => format!("constraint {}", check.name),
+            Object::Extension(extension) => format!("extension {}", extension.name),
+            Object::Function(function) => self.function_described(*function),
             Object::Default(table, column) => {
                 format!(
                     "default value for {}",
@@ -468,7 +494,11 @@ impl Ddl<'_> {
                     self.take_from_domain(domain, check)?;
                     continue;
                 }
-                Object::Schema(_) | Object::Arrays(_) => continue,
+                Object::Extension(extension) => {
+                    self.discard_extension(extension)?;
+                    continue;
+                }
+                Object::Schema(_) | Object::Arrays(_) | Object::Function(_) => continue,
             };
             if let Some((next, own)) = own {
                 self.take_out(&object, own, next)?;
@@ -517,6 +547,8 @@ impl Ddl<'_> {
             | Object::Relation(_)
             | Object::Arrays(_)
             | Object::Asked(..)
+            | Object::Extension(_)
+            | Object::Function(_)
             | Object::Index(..) => {}
         }
         Ok(())

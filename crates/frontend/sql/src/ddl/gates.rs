@@ -15,7 +15,7 @@
 //! is not found.
 
 use super::{Ddl, check_no_system};
-use crate::catalog::{Mode, Oid, Relation};
+use crate::catalog::{Catalog, Mode, Oid, Relation};
 use crate::error::{Result, SqlError};
 use crate::sqlstate;
 use sqlparser::ast;
@@ -51,6 +51,20 @@ impl Ddl<'_> {
         let right = self
             .open
             .enter_schema(self.shared, oid, mode, &mut self.waiting)?;
+        self.look_again(right)
+    }
+
+    /// The same of an extension: whoever makes something that calls its functions holds its gate with others, DROP EXTENSION alone.
+    ///
+    /// # Errors
+    /// Those of [`Ddl::enter`].
+    pub(super) fn enter_extension(&mut self, oid: Oid, mode: Mode) -> Result<()> {
+        if self.open.holds(oid, mode) {
+            return Ok(());
+        }
+        let right = self
+            .open
+            .enter_extension(self.shared, oid, mode, &mut self.waiting)?;
         self.look_again(right)
     }
 
@@ -105,11 +119,14 @@ impl Ddl<'_> {
         }
     }
 
-    /// Holds the gates of the types that a relation names, in its columns or in its texts, with others that do.
+    /// Holds the gates of the types that a relation names, in its columns or in its texts, with others that do; and of the extensions whose functions it calls.
     ///
     /// # Errors
     /// Those of [`Ddl::enter`]; `0A000` for a type that goes when the session ends, named by what stays.
     pub(super) fn hold_types(&mut self, relation: &Relation) -> Result<()> {
+        for oid in self.extensions_of(relation) {
+            self.enter_extension(oid, Mode::Write)?;
+        }
         let types = super::type_texts::types_of(relation);
         for oid in &types {
             self.hold_named(*oid)?;
@@ -149,19 +166,26 @@ impl Ddl<'_> {
     /// # Errors
     /// `40001`.
     pub(super) fn check_users_known(&self, of: Oid) -> Result<()> {
+        self.check_known(|now, relation| {
+            let mut types = super::type_texts::types_of(relation).into_iter();
+            types.any(|oid| oid == of || now.is_domain_over(oid, of))
+        })
+    }
+
+    /// The same of whatever `names` says of a relation in the image that all see.
+    ///
+    /// # Errors
+    /// `40001`.
+    pub(super) fn check_known(&self, names: impl Fn(&Catalog, &Relation) -> bool) -> Result<()> {
         if !self.open.characteristics.repeatable {
             return Ok(());
         }
         let (own, now) = (&self.open.catalog.1, self.shared.catalog.now());
-        let names = |relation: &Arc<Relation>| {
-            let mut types = super::type_texts::types_of(relation).into_iter();
-            types.any(|oid| oid == of || now.is_domain_over(oid, of))
-        };
         for other in now.relations().into_iter().chain(now.user_types()) {
             let known = own.relation(other.oid);
             let is_same = known.is_some_and(|known| known.generation == other.generation);
             // What this transaction has changed or dropped it holds alone.
-            if !is_same && names(other) && !self.open.holds(other.oid, Mode::Alone) {
+            if !is_same && names(&now, other) && !self.open.holds(other.oid, Mode::Alone) {
                 return Err(SqlError::changed_meanwhile());
             }
         }

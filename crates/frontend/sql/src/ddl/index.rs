@@ -130,7 +130,9 @@ impl Ddl<'_> {
         let columns: Vec<Column> = table.schema.columns().cloned().collect();
         check_no_domain(&bound.expr)?;
         check_immutable(&bound.expr, &columns, "expression")?;
-        let sql = kept_text(relation, node, (&bound.expr, ty), |sql| {
+        let mut node = node.clone();
+        self.keep_functions(&mut node);
+        let sql = kept_text(relation, &node, (&bound.expr, ty), |sql| {
             rows::bound_expression(relation, sql).map(|(expr, _)| expr)
         })?;
         Ok((IndexKey::Expression(sql), Some(ty)))
@@ -157,7 +159,9 @@ impl Ddl<'_> {
         let columns: Vec<Column> = table.schema.columns().cloned().collect();
         check_no_domain(&condition)?;
         check_immutable(&condition, &columns, "predicate")?;
-        let sql = kept_text(relation, node, (&condition, Type::Bool), |sql| {
+        let mut node = node.clone();
+        self.keep_functions(&mut node);
+        let sql = kept_text(relation, &node, (&condition, Type::Bool), |sql| {
             rows::bound_condition(relation, sql)
         })?;
         Ok(Some(sql))

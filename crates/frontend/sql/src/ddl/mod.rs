@@ -19,6 +19,7 @@ mod dependents;
 mod domains;
 mod enums;
 mod extension;
+mod extension_callers;
 mod fill;
 mod foreign;
 mod gates;
@@ -45,6 +46,7 @@ mod truncate;
 mod type_texts;
 mod view;
 
+pub(crate) use extension_callers::each_function;
 pub(crate) use index::{check_form, named_class};
 pub(crate) use kept_settings::Whose;
 pub(crate) use readers::named_sequences;
@@ -352,7 +354,9 @@ impl Ddl<'_> {
                 | Object::Key(..)
                 | Object::Check(..)
                 | Object::Asked(..)
-                | Object::Default(..) => {}
+                | Object::Default(..)
+                | Object::Extension(_)
+                | Object::Function(_) => {}
             }
         }
         Ok(CommandTag::plain(tag))

@@ -28,6 +28,7 @@ impl Ddl<'_> {
             Altered::Table => "ALTER TABLE",
             Altered::Type => return self.alter_type_place(alter, clauses),
             Altered::Domain => return self.alter_domain(alter, clauses),
+            Altered::Extension => return self.alter_extension(alter, clauses),
         });
         let Some(named) = self.binder().named(&alter.name)? else {
             if alter.if_exists {

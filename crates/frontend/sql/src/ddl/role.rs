@@ -202,7 +202,11 @@ impl Ddl<'_> {
             || catalog
                 .namespaces()
                 .iter()
-                .any(|namespace| *namespace.owner == *name || granted(namespace.acl.as_deref()));
+                .any(|namespace| *namespace.owner == *name || granted(namespace.acl.as_deref()))
+            || catalog
+                .extensions()
+                .iter()
+                .any(|extension| *extension.owner == *name);
         if needed {
             let message =
                 format!("role \"{name}\" cannot be dropped because some objects depend on it");

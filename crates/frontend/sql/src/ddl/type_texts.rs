@@ -61,7 +61,7 @@ pub(super) fn keep_types(node: &mut impl VisitMut, names: TypeNames<'_>) {
 }
 
 /// The texts of a relation's definition.
-fn texts_of(relation: &Relation) -> Vec<&str> {
+pub(super) fn texts_of(relation: &Relation) -> Vec<&str> {
     match &relation.kind {
         Kind::View(view) => {
             let defaults = view.defaults.iter().map(|(_, sql)| &**sql);
@@ -136,6 +136,7 @@ impl Ddl<'_> {
     pub(super) fn kept_text(&self, expr: &Expr) -> String {
         let mut expr = expr.clone();
         keep_types(&mut expr, self.type_names());
+        self.keep_functions(&mut expr);
         expr.to_string()
     }
 

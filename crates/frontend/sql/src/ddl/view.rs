@@ -88,6 +88,7 @@ impl Ddl<'_> {
         self.check_no_type(namespace, &name)?;
         let mut settled = self.settled(&create.query, &columns);
         super::type_texts::keep_types(&mut settled, self.type_names());
+        self.keep_functions(&mut settled);
         let options = match &create.options {
             ast::CreateTableOptions::With(options) => Said::of_table(options)?,
             _ => Vec::new(),

@@ -296,8 +296,10 @@ impl Builtin {
 
     /// Whether two calls in one statement may differ, or have effects.
     pub fn is_volatile(self) -> bool {
-        if let Self::Catalog(own) = self {
-            return own.is_volatile();
+        match self {
+            Self::Catalog(own) => return own.is_volatile(),
+            Self::Scalar(own) => return own.entry().volatile,
+            _ => {}
         }
         matches!(
             self,

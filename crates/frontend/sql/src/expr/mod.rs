@@ -25,7 +25,10 @@ pub(crate) use function::{Builtin, Signature};
 pub(crate) use plain::Plain;
 pub(crate) use record::{RowFields, RowType, expanded, fields, send as send_record};
 pub(crate) use rows::{RowSet, RowTest, RowsFrom};
-pub(crate) use scalar::{Keep, RowsOf, find as find_scalar, functions as scalar_functions};
+pub(crate) use scalar::{
+    Entry, Keep, PGCRYPTO, RowsOf, Scalar, UUID_OSSP, find as find_scalar, find_of as find_among,
+    functions as scalar_functions,
+};
 
 use crate::error::{Result, SqlError};
 use crate::plan::Subquery;

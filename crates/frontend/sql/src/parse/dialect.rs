@@ -4,7 +4,7 @@
 //! (`case when true then case when …`, `cast(cast(…`) an error at the bottom doubles the work with every level above it. So
 //! expressions that are begun are counted; a text that begins far more of them than it has tokens is refused.
 
-use super::{commands, domains, sequences, subscripts, typed, types};
+use super::{commands, domains, extensions, sequences, subscripts, typed, types};
 use sqlparser::ast::{
     BinaryOperator, ColumnOption, DescribeAlias, Expr, Ident, Interval, KeyOrIndexDisplay,
     NullsDistinctOption, ObjectNamePart, Statement, UnaryOperator, UniqueConstraint, Value,
@@ -334,6 +334,7 @@ impl Dialect for Bounded {
         let own = explain_of_query(parser).or_else(|| commands::statement(parser));
         let own = own.or_else(|| types::statement(parser));
         let own = own.or_else(|| domains::statement(parser));
+        let own = own.or_else(|| extensions::statement(parser));
         own.or_else(|| sequences::statement(parser))
     }
 

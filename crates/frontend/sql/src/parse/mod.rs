@@ -14,6 +14,7 @@ mod constraints;
 mod copies;
 mod dialect;
 mod domains;
+mod extensions;
 mod fetch;
 mod fragment;
 mod height;

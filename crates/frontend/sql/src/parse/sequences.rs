@@ -29,6 +29,8 @@ const TYPE: &str =
     "a type is altered, by what is said behind; this is longer than any name in a text";
 const DOMAIN: &str =
     "a domain is altered, by what is said behind; this is longer than any name in a text";
+const EXTENSION: &str =
+    "an extension is altered, by what is said behind; this is longer than any name in a text";
 /// In front of what is said of a column's identity: the column, then the clauses.
 const IDENTITY: &str =
     "the identity of a column, by what is said behind; this is longer than any name in a text";
@@ -108,16 +110,18 @@ pub(crate) enum Altered {
     Table,
     Type,
     Domain,
+    Extension,
 }
 
 impl Altered {
-    const ALL: [(Self, &'static str); 6] = [
+    const ALL: [(Self, &'static str); 7] = [
         (Self::Sequence, SEQUENCE),
         (Self::View, VIEW),
         (Self::Index, INDEX),
         (Self::Table, TABLE),
         (Self::Type, TYPE),
         (Self::Domain, DOMAIN),
+        (Self::Extension, EXTENSION),
     ];
 }
 
@@ -151,6 +155,8 @@ pub(crate) enum Clause {
     Storage(Ident),
     /// SET STATISTICS of a column.
     Statistics,
+    /// UPDATE of an extension, to a version.
+    Update(Option<Ident>),
 }
 
 impl Clause {
@@ -174,6 +180,7 @@ impl Clause {
             Self::Logged(_) => "logged",
             Self::Storage(_) => "storage",
             Self::Statistics => "statistics",
+            Self::Update(_) => "update",
         }
     }
 
@@ -197,6 +204,7 @@ impl Clause {
             | Self::Logged(value) => flag(value),
             Self::OwnedBy(name) | Self::Name(name) => Some(Expr::CompoundIdentifier(name)),
             Self::Schema(name) | Self::Storage(name) => Some(Expr::Identifier(name)),
+            Self::Update(version) => version.map(Expr::Identifier),
             Self::Statistics => None,
         };
         match value {
@@ -235,6 +243,8 @@ impl Clause {
             ("logged", _) => Self::Logged(flag),
             ("storage", Some(Expr::Identifier(name))) => Self::Storage(name.clone()),
             ("statistics", _) => Self::Statistics,
+            ("update", Some(Expr::Identifier(version))) => Self::Update(Some(version.clone())),
+            ("update", _) => Self::Update(None),
             _ => return None,
         })
     }

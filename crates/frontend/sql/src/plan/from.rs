@@ -283,7 +283,7 @@ impl Binder<'_> {
         ordinality: bool,
         alias: Option<&ast::TableAlias>,
     ) -> Result<SourceKind> {
-        let (_, function) = crate::bind::object_name(name)?;
+        let function = crate::bind::called_name(name)?;
         let mut calls = Vec::new();
         let (call, columns) = match SetFunction::find(&function) {
             // Several arrays are stepped through side by side.

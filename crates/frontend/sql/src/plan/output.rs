@@ -345,7 +345,7 @@ fn figured(node: &ast::Expr) -> Option<(String, Strength)> {
     match node {
         ast::Expr::Identifier(ident) => strong(folded(ident)),
         ast::Expr::CompoundIdentifier(parts) => strong(parts.last().map(folded)?),
-        ast::Expr::Function(function) => strong(crate::bind::object_name(&function.name).ok()?.1),
+        ast::Expr::Function(function) => strong(crate::bind::called_name(&function.name).ok()?),
         ast::Expr::Cast {
             expr, data_type, ..
         } => match figured(expr) {

@@ -95,6 +95,11 @@ impl NamesOfWith {
         let count = self.0.get(name);
         count.is_some_and(|count| count.queries == 1 && count.reads > 1)
     }
+
+    /// Whether no place reads a query of WITH.
+    fn is_unread(&self, name: &str) -> bool {
+        self.0.get(name).is_none_or(|count| count.reads == 0)
+    }
 }
 
 /// That a query of WITH is given no more names than it has columns.
@@ -223,7 +228,8 @@ impl<'c> Binder<'c> {
                 self.with.push(first);
                 continue;
             }
-            if at_top && self.whole.is_some_and(|whole| reads_of(whole, &name) == 0) {
+            let named = self.named.as_ref();
+            if at_top && named.is_some_and(|all| all.is_unread(&name)) {
                 self.look_at(cte)?;
             }
             let columns = cte.alias.columns.iter();

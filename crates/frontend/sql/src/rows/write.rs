@@ -6,7 +6,7 @@ use super::part::{Part, computed};
 use super::{Shape, entry, primary_key_of};
 use crate::catalog::{Catalog, Relation};
 use crate::error::{Result, SqlError};
-use crate::expr::{Builtin, Environment, RowRef};
+use crate::expr::{Builtin, Environment, RowRef, Scalar};
 use crate::roles::Rights;
 use crate::sqlstate;
 use crate::system::part_text;
@@ -393,9 +393,10 @@ impl Duplicate {
         let index = &shape.table().indexes[self.index];
         let parts = &shape.keys[self.index].parts;
         let settings = env.settings();
+        let plain = |own: Scalar| own.entry().name.to_owned();
         let names = parts
             .iter()
-            .map(|part| part_text(relation, part, settings, true));
+            .map(|part| part_text(relation, part, (settings, &plain), true));
         let names: Vec<String> = names.collect();
         let shown = parts.iter().map(|part| {
             let mut text = String::new();

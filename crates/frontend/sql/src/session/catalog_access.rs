@@ -1,10 +1,10 @@
 //! What system relations and the functions of the catalog ask of a session.
 
 use super::environment::Env;
-use crate::bind::{Binder, ScopeTable};
+use crate::bind::{Binder, ScopeTable, function_shown, functions_in};
 use crate::catalog::{Catalog, Change, Domain, Kind, Oid, PG_CATALOG, Relation, Table, View};
 use crate::error::{Result, SqlError};
-use crate::expr::Expr;
+use crate::expr::{Expr, Scalar};
 use crate::parse::with_stack;
 use crate::plan::{Changes, Surroundings};
 use crate::sqlstate;
@@ -92,12 +92,56 @@ impl Env<'_> {
         };
         let writer = Writer {
             regclass: &shown,
+            function: &|own| self.function_shown(own),
             scope: &binder.scope,
             settings: self.forms,
             pretty,
             exact: false,
         };
         writer.whole(expr, ty)
+    }
+
+    /// The functions of extensions that a text of a relation's definition calls, or one that reads no column.
+    pub fn functions_called(&self, relation: Option<&Arc<Relation>>, sql: &str) -> Vec<Scalar> {
+        // Most call none.
+        if functions_in(sql).is_empty() {
+            return Vec::new();
+        }
+        with_stack(|| {
+            let mut binder = self.binder();
+            let own = relation.filter(|relation| !matches!(relation.kind, Kind::View(_)));
+            if let Some(Ok(table)) = own.map(|relation| ScopeTable::of(relation, None)) {
+                // What cannot be added cannot be bound.
+                let _ = binder.scope.add(table);
+            }
+            binder.functions_called(sql)
+        })
+    }
+
+    /// The same of a condition of a domain.
+    pub fn functions_of_condition(&self, domain: &Domain, sql: &str) -> Vec<Scalar> {
+        if functions_in(sql).is_empty() {
+            return Vec::new();
+        }
+        with_stack(|| {
+            let outer = self.binder();
+            let binder = outer.over_value(domain);
+            binder.map_or(Vec::new(), |binder| binder.functions_called(sql))
+        })
+    }
+
+    /// The same of a view's query.
+    pub fn functions_of_view(&self, relation: &Relation, view: &View) -> Vec<Scalar> {
+        with_stack(|| {
+            let mut binder = self.binder();
+            binder.lasting_only = !self.catalog.is_temporary(relation.namespace);
+            binder.functions_of_query(&view.query)
+        })
+    }
+
+    /// What a function of an extension is called.
+    pub fn function_shown(&self, function: Scalar) -> String {
+        function_shown(self.catalog, self.search_path, function)
     }
 
     /// Which changes a relation takes; none of what cannot be bound any more.

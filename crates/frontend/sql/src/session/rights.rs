@@ -31,8 +31,11 @@ impl Session {
             return Ok(());
         }
         for (oid, right) in accesses {
-            let relation = catalog.relation(*oid);
-            let schema = relation.and_then(|relation| catalog.namespace_by_oid(relation.namespace));
+            let relation = catalog.relation(*oid).map(|relation| relation.namespace);
+            // Of an extension whose function is called.
+            let extension = || catalog.extension_by_oid(*oid).map(|own| own.namespace);
+            let place = relation.or_else(extension);
+            let schema = place.and_then(|place| catalog.namespace_by_oid(place));
             if let Some(schema) = schema
                 && !catalog.allows_in_schema(user, schema, false)
             {

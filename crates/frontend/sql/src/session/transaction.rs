@@ -331,6 +331,31 @@ impl Open {
         Ok(own || shared.catalog.now().namespace_by_oid(oid).is_some())
     }
 
+    /// Takes the gate of an extension, and says whether it is still there.
+    ///
+    /// # Errors
+    /// `57014`, `40P01` while waiting; `55P03`.
+    pub fn enter_extension(
+        &mut self,
+        shared: &Shared,
+        oid: Oid,
+        mode: Mode,
+        waiting: &mut Waiting<'_>,
+    ) -> Result<bool> {
+        let Some(extension) = self.catalog.1.extension_by_oid(oid).cloned() else {
+            return Ok(false);
+        };
+        let runtime = shared.runtimes.of(oid);
+        let name = || format!("extension \"{}\"", extension.name);
+        self.pass(shared, (oid, &runtime), mode, Some(waiting), name)?;
+        let mut changes = self.changes.iter();
+        let own = changes.any(|change| match change {
+            Change::PutExtension(made) => made.oid == oid,
+            _ => false,
+        });
+        Ok(own || shared.catalog.now().extension_by_oid(oid).is_some())
+    }
+
     /// Takes a gate, and says whether the transaction had it before.
     fn pass(
         &mut self,
@@ -436,8 +461,12 @@ impl Open {
             .publish(&changes, || transaction.commit_deferred())?;
         let after = shared.catalog.now();
         for change in &changes {
-            if let Change::DropRelation(oid) | Change::DropNamespace(oid) = change {
-                shared.runtimes.forget(*oid);
+            match change {
+                Change::DropRelation(oid) | Change::DropNamespace(oid) => {
+                    shared.runtimes.forget(*oid);
+                }
+                Change::DropExtension(extension) => shared.runtimes.forget(extension.oid),
+                _ => {}
             }
         }
         drop((gates, held, advisory));

@@ -1,8 +1,8 @@
 //! What is said of objects: `pg_description`, `pg_shdescription`, `obj_description` and its like.
 
 use super::roles::DATABASE_OID;
-use super::{PLPGSQL_OID, Scan, constraints, extensions, text};
-use crate::catalog::{Catalog, Oid};
+use super::{Scan, constraints, extensions, text};
+use crate::catalog::{Catalog, Oid, PLPGSQL_OID};
 use crate::error::Result;
 use vellum_row::Value;
 
@@ -19,7 +19,7 @@ fn class_of(catalog: &Catalog, object: Oid) -> Oid {
     if object == DATABASE_OID {
         return DATABASE;
     }
-    if object == PLPGSQL_OID {
+    if catalog.extension_by_oid(object).is_some() {
         return EXTENSION;
     }
     if catalog.relation(object).is_some_and(|own| own.is_type()) {

@@ -5,7 +5,9 @@
 
 use crate::bind::{Scope, ScopeTable};
 use crate::catalog::Relation;
-use crate::expr::{Builtin, CatalogFunction, Comparison, Expr, Quantifier, RowTest, RowsFrom};
+use crate::expr::{
+    Builtin, CatalogFunction, Comparison, Expr, Quantifier, RowTest, RowsFrom, Scalar,
+};
 use crate::names::{quoted, simple_literal};
 use crate::rows::Part;
 use std::borrow::Cow;
@@ -13,12 +15,17 @@ use std::sync::Arc;
 use vellum_row::arithmetic::Operator;
 use vellum_row::{Settings, Type, Typmod, Value, output};
 
+/// What a function of an extension is called.
+pub(crate) type Called<'f> = &'f dyn Fn(Scalar) -> String;
+
 /// How an expression is written.
 pub(crate) struct Writer<'w> {
     pub scope: &'w Scope,
     pub settings: &'w Settings,
     /// The name of a sequence as it is shown, of the one that is kept.
     pub regclass: &'w dyn Fn(&str) -> String,
+    /// The name of a function of an extension as it is shown.
+    pub function: Called<'w>,
     /// Without parentheses that say nothing.
     pub pretty: bool,
     /// So that it is bound to the same again, where PostgreSQL writes what means the same.
@@ -532,6 +539,12 @@ impl Writer<'_> {
                 if let Some(word) = function.keyword() {
                     return word.to_owned();
                 }
+                if let Builtin::Scalar(own) = function
+                    && own.extension().is_some()
+                {
+                    let name = (self.function)(own);
+                    return format!("{name}({})", self.arguments(function, arguments));
+                }
                 let name = function.name();
                 let named = name.starts_with(|first: char| first.is_alphabetic() || first == '"');
                 match arguments {
@@ -596,10 +609,10 @@ pub(crate) fn expression_over(
     relation: &Arc<Relation>,
     expr: &Expr,
     ty: Type,
-    settings: &Settings,
+    (settings, function): (&Settings, Called<'_>),
     pretty: bool,
 ) -> String {
-    written_over(relation, expr, ty, settings, (pretty, false))
+    written_over(relation, expr, ty, (settings, function), (pretty, false))
 }
 
 /// The same, so that it is bound to the same again.
@@ -609,14 +622,15 @@ pub(crate) fn exact_expression_over(
     ty: Type,
     settings: &Settings,
 ) -> String {
-    written_over(relation, expr, ty, settings, (false, true))
+    let kept = |own| crate::bind::kept_function(own).to_string();
+    written_over(relation, expr, ty, (settings, &kept), (false, true))
 }
 
 fn written_over(
     relation: &Arc<Relation>,
     expr: &Expr,
     ty: Type,
-    settings: &Settings,
+    (settings, function): (&Settings, Called<'_>),
     (pretty, exact): (bool, bool),
 ) -> String {
     let mut scope = Scope::default();
@@ -625,6 +639,7 @@ fn written_over(
         scope: &scope,
         settings,
         regclass: &str::to_owned,
+        function,
         pretty,
         exact,
     };
@@ -635,7 +650,7 @@ fn written_over(
 pub(crate) fn part_text(
     relation: &Arc<Relation>,
     part: &Part,
-    settings: &Settings,
+    (settings, function): (&Settings, Called<'_>),
     pretty: bool,
 ) -> String {
     match part {
@@ -644,9 +659,13 @@ pub(crate) fn part_text(
             table.map_or_else(String::new, |table| quoted(&table.schema.column(*at).name))
         }
         Part::Computed { expr, ty } => {
-            let text = expression_over(relation, expr, *ty, settings, pretty);
+            let text = expression_over(relation, expr, *ty, (settings, function), pretty);
             let is_call = match expr {
                 Expr::Coalesce(_) => true,
+                Expr::Call {
+                    function: Builtin::Scalar(own),
+                    ..
+                } if own.extension().is_some() => true,
                 Expr::Call { function, .. } => {
                     // An operator's name is its sign, and some functions are written as something else.
                     let name = function.name();

@@ -1,11 +1,12 @@
 //! What needs what: `pg_depend`, by which `pg_dump` orders what it writes.
 //!
-//! Of a table: the types of its columns that users have made; of a view: the relations that it reads, not their columns, and the primary keys that it groups by; of a default: the sequences that it names, not the other columns of a generated one.
+//! Of a table: the types of its columns that users have made; of a view: the relations that it reads, not their columns, and the primary keys that it groups by; of a default: the sequences that it names, not the other columns of a generated one; of whatever calls a function of an extension: the function.
 
 use super::constraints::{self, What};
 use super::{Scan, Spec, derived_oid, text};
-use crate::catalog::{Default, Kind, Oid, Relation, Table, View};
+use crate::catalog::{Default, Kind, Oid, PG_CATALOG, Relation, Table, View};
 use crate::error::Result;
+use crate::expr::Scalar;
 use crate::rows::Parts;
 use std::sync::Arc;
 use vellum_row::{ColumnId, Type, Value};
@@ -19,12 +20,14 @@ pub(super) const RELATIONS: &[Spec] = &[Spec {
 }];
 
 /// Oids of the relations that the two sides of a dependency are rows of.
-const CLASS: Oid = 1259;
+pub(super) const CLASS: Oid = 1259;
 pub(super) const NAMESPACE: Oid = 2615;
 pub(super) const TYPE: Oid = 1247;
 const CONSTRAINT: Oid = 2606;
 const DEFAULT: Oid = 2604;
 const RULE: Oid = 2618;
+pub(super) const FUNCTION: Oid = 1255;
+pub(super) const EXTENSION: Oid = 3079;
 
 /// How one needs the other.
 #[derive(Clone, Copy)]
@@ -35,6 +38,8 @@ enum How {
     Auto,
     /// Is a part of it.
     Internal,
+    /// Belongs to an extension.
+    Extension,
 }
 
 struct Rows<'r>(&'r mut Vec<Vec<Value>>);
@@ -52,8 +57,15 @@ impl Rows<'_> {
                 How::Normal => "n",
                 How::Auto => "a",
                 How::Internal => "i",
+                How::Extension => "e",
             }),
         ]);
+    }
+
+    fn functions(&mut self, own: (Oid, Oid), functions: impl IntoIterator<Item = Scalar>) {
+        for function in functions {
+            self.push(own, (FUNCTION, function.entry().oid, 0), How::Normal);
+        }
     }
 
     fn columns(&mut self, own: (Oid, Oid), table: Oid, columns: &[ColumnId], how: How) {
@@ -86,6 +98,22 @@ fn pg_depend(scan: &Scan<'_>, rows: &mut Vec<Vec<Value>>) -> Result<()> {
             Kind::Enum(_) | Kind::Domain(_) | Kind::System(_) => {}
         }
     }
+    for own in scan.catalog.extensions() {
+        let extension = (EXTENSION, own.oid);
+        // Nothing needs what is always there.
+        let place = Some(own.namespace).filter(|place| *place != PG_CATALOG);
+        let place = place.map(|place| (NAMESPACE, place, 0));
+        if let Some(place) = place {
+            rows.push(extension, place, How::Normal);
+        }
+        for function in own.functions() {
+            let function = (FUNCTION, function.entry().oid);
+            if let Some(place) = place {
+                rows.push(function, place, How::Normal);
+            }
+            rows.push(function, (EXTENSION, own.oid, 0), How::Extension);
+        }
+    }
     for own in scan.catalog.user_types() {
         let ty = (TYPE, own.oid);
         rows.push(ty, (NAMESPACE, own.namespace, 0), How::Normal);
@@ -95,8 +123,14 @@ fn pg_depend(scan: &Scan<'_>, rows: &mut Vec<Vec<Value>>) -> Result<()> {
             if let Some(base) = base {
                 rows.push(ty, (TYPE, base, 0), How::Normal);
             }
+            if let Some(sql) = &domain.default {
+                rows.functions(ty, scan.env.functions_called(None, sql));
+            }
             for check in &domain.checks {
-                rows.push((CONSTRAINT, check.oid), (TYPE, own.oid, 0), How::Auto);
+                let constraint = (CONSTRAINT, check.oid);
+                rows.push(constraint, (TYPE, own.oid, 0), How::Auto);
+                let called = scan.env.functions_of_condition(domain, &check.expression);
+                rows.functions(constraint, called);
             }
         }
         if let Some(array) = own.as_type().map(|ty| ty.array_oid()) {
@@ -122,6 +156,7 @@ fn of_table(scan: &Scan<'_>, relation: &Arc<Relation>, table: &Table, rows: &mut
             Default::Identity { .. } => continue,
         };
         rows.push(own, (CLASS, relation.oid, column.0), how);
+        rows.functions(own, scan.env.functions_called(Some(relation), sql));
         for name in crate::ddl::named_sequences(sql) {
             let found = super::names::parse_reg(scan.env, Type::Regclass, &name);
             if let Ok(Some(sequence)) = found {
@@ -139,8 +174,15 @@ fn of_table(scan: &Scan<'_>, relation: &Arc<Relation>, table: &Table, rows: &mut
                 let columns = reads.iter().map(|at| table.schema.column(*at).id);
                 let columns: Vec<ColumnId> = columns.collect();
                 rows.columns(own, relation.oid, &columns, How::Auto);
+                for sql in index.expressions().chain(index.predicate.as_deref()) {
+                    rows.functions(own, scan.env.functions_called(Some(relation), sql));
+                }
             }
         }
+    }
+    for check in &table.checks {
+        let called = scan.env.functions_called(Some(relation), &check.expression);
+        rows.functions((CONSTRAINT, check.oid), called);
     }
     for constraint in constraints::of(relation) {
         let own = (CONSTRAINT, constraint.oid);
@@ -161,6 +203,7 @@ fn of_table(scan: &Scan<'_>, relation: &Arc<Relation>, table: &Table, rows: &mut
 fn of_view(scan: &Scan<'_>, relation: &Relation, view: &View, rows: &mut Rows<'_>) {
     let own = (RULE, derived_oid(relation.oid, 0));
     rows.push(own, (CLASS, relation.oid, 0), How::Internal);
+    rows.functions(own, scan.env.functions_of_view(relation, view));
     let groups = view.query.to_ascii_lowercase().contains("group by");
     for read in scan.env.view_reads(relation, view) {
         let catalog = scan.catalog;

@@ -2,8 +2,11 @@
 
 use super::constraints::{self, What};
 use super::deparse::{expression_over, part_text};
+use super::depend::{EXTENSION, FUNCTION};
 use super::names::{is_visible, reg_text};
+use crate::bind::{functions_in, kept_function_of};
 use crate::catalog::{Action, Index, Kind, Oid, OperatorClass, Relation, Table};
+use crate::expr::Scalar;
 use crate::names::{literal, quoted};
 use crate::rows::Parts;
 use crate::session::Env;
@@ -95,15 +98,16 @@ pub(super) fn index_definition(
         columns: parts,
         predicate,
     } = Parts::of(relation, index).ok()?;
+    let shown = |own: Scalar| env.function_shown(own);
     let included = index.include.iter().map(|id| column_name(table, *id));
     if column > 0 {
         let keys = parts.iter();
-        let keys = keys.map(|part| part_text(relation, part, env.forms, pretty));
+        let keys = keys.map(|part| part_text(relation, part, (env.forms, &shown), pretty));
         let text = keys.chain(included).nth(usize::try_from(column - 1).ok()?);
         return Some(text.unwrap_or_default());
     }
     let columns = index.columns.iter().zip(&parts).map(|(part, own)| {
-        let mut text = part_text(relation, own, env.forms, pretty);
+        let mut text = part_text(relation, own, (env.forms, &shown), pretty);
         // Only of one that is not the type's own a number is kept.
         if let Some(class) = OperatorClass::of(part.class) {
             text.push_str(&format!(" {}", quoted(class.name)));
@@ -150,7 +154,8 @@ pub(super) fn index_definition(
         text.push_str(&format!(" WITH ({})", options.join(", ")));
     }
     if let Some(condition) = &predicate {
-        let condition = expression_over(relation, condition, Type::Bool, env.forms, pretty);
+        let condition =
+            expression_over(relation, condition, Type::Bool, (env.forms, &shown), pretty);
         text.push_str(&format!(" WHERE {condition}"));
     }
     Some(text)
@@ -235,9 +240,32 @@ pub(super) fn action_words(action: Action) -> Option<&'static str> {
     }
 }
 
-/// A query as a definition keeps it, in which types are called as they are now.
-pub(super) fn with_type_names(env: &Env<'_>, query: &str) -> String {
-    let named = !crate::ddl::types_in(query).is_empty();
+/// `pg_describe_object` of a function or an extension, by the relation that has its row; `None` for others.
+pub(super) fn function_or_extension(env: &Env<'_>, class: Oid, oid: Oid) -> Option<String> {
+    Some(match class {
+        FUNCTION => {
+            let (_, arguments, _) = super::types::function_of(env.catalog, oid)?;
+            let name = super::types::function_name(env.catalog, env.search_path, oid)?;
+            let types = match crate::extension::function(oid) {
+                // Without the names of its parameters.
+                Some(own) => {
+                    let types = own.entry().arguments();
+                    let types = types.map(|ty| Type::from_name(ty).map_or(ty, Type::sql_name));
+                    types.collect::<Vec<_>>().join(",")
+                }
+                None => arguments.replace(", ", ","),
+            };
+            format!("function {name}({types})")
+        }
+        EXTENSION => format!("extension {}", env.catalog.extension_by_oid(oid)?.name),
+        _ => return None,
+    })
+}
+
+/// A query as a definition keeps it, in which types and functions of extensions are called as they are now.
+pub(super) fn with_names(env: &Env<'_>, query: &str) -> String {
+    let calls = !functions_in(query).is_empty();
+    let named = calls || !crate::ddl::types_in(query).is_empty();
     let read = || crate::parse::statements(query).ok()?.pop();
     let Some(mut statement) = named.then(read).flatten() else {
         return query.to_owned();
@@ -256,14 +284,23 @@ pub(super) fn with_type_names(env: &Env<'_>, query: &str) -> String {
             *name = ObjectName::from(vec![Ident::new(shown)]);
         }
     });
+    if calls {
+        crate::ddl::each_function(&mut statement, |name, _| {
+            let kept = crate::bind::object_name(name).ok();
+            let kept = kept.and_then(|(schema, own)| kept_function_of(schema.as_deref(), &own));
+            if let Some(own) = kept {
+                *name = ObjectName::from(vec![Ident::new(env.function_shown(own))]);
+            }
+        });
+    }
     statement.to_string()
 }
 
-/// `pg_get_viewdef`: the query as it was given, but for types that users have made, whose names are those that they have now.
+/// `pg_get_viewdef`: the query as it was given, but for types that users have made, and functions of extensions, whose names are those that they have now.
 pub(super) fn view_definition(env: &Env<'_>, oid: Oid) -> Option<String> {
     match &env.catalog.relation(oid)?.kind {
         Kind::View(view) => {
-            let text = with_type_names(env, &view.query);
+            let text = with_names(env, &view.query);
             Some(format!(" {};", crate::parse::with_lock_words(&text)))
         }
         _ => None,

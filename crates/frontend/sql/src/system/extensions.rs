@@ -1,17 +1,12 @@
-//! Extensions: the one that is there from the start, as in PostgreSQL. Functions in its language cannot be made.
+//! Extensions: those that can be made, and those that are there.
+//!
+//! Not here: their functions (`types`).
 
 use super::{Scan, Spec, text};
-use crate::catalog::{Catalog, Oid, PG_CATALOG};
+use crate::catalog::{Catalog, PLPGSQL_OID};
 use crate::error::Result;
+use crate::extension::{AVAILABLE, PLPGSQL, available as available_named};
 use vellum_row::Value;
-
-/// Its name, and that of its language.
-pub(crate) const PLPGSQL: &str = "plpgsql";
-/// Oid of the extension.
-pub(crate) const PLPGSQL_OID: Oid = 13_559;
-
-const VERSION: &str = "1.0";
-const ABOUT: &str = "PL/pgSQL procedural language";
 
 pub(super) const RELATIONS: &[Spec] = &[
     Spec {
@@ -39,35 +34,50 @@ pub(super) const RELATIONS: &[Spec] = &[
     },
 ];
 
-fn versions(_: &Scan<'_>, rows: &mut Vec<Vec<Value>>) -> Result<()> {
-    let mut row = vec![text(PLPGSQL), text(VERSION)];
-    row.extend([true, true, true, false].map(Value::Bool));
-    row.extend([text("pg_catalog"), Value::Null, text(ABOUT)]);
-    rows.push(row);
+fn versions(scan: &Scan<'_>, rows: &mut Vec<Vec<Value>>) -> Result<()> {
+    for own in &AVAILABLE {
+        let there = scan.catalog.extension(own.name).is_some();
+        let mut row = vec![text(own.name), text(own.version)];
+        // Only a superuser could make it, were it not trusted.
+        row.extend([there, true, true, own.relocatable].map(Value::Bool));
+        row.push(own.schema.map_or(Value::Null, text));
+        row.extend([Value::Null, text(own.comment)]);
+        rows.push(row);
+    }
     Ok(())
 }
 
-fn available(_: &Scan<'_>, rows: &mut Vec<Vec<Value>>) -> Result<()> {
-    rows.push([PLPGSQL, VERSION, VERSION, ABOUT].map(text).to_vec());
+fn available(scan: &Scan<'_>, rows: &mut Vec<Vec<Value>>) -> Result<()> {
+    for own in &AVAILABLE {
+        let there = scan.catalog.extension(own.name);
+        rows.push(vec![
+            text(own.name),
+            text(own.version),
+            there.map_or(Value::Null, |there| text(&*there.version)),
+            text(own.comment),
+        ]);
+    }
     Ok(())
 }
 
-fn installed(_: &Scan<'_>, rows: &mut Vec<Vec<Value>>) -> Result<()> {
-    rows.push(vec![
-        Value::Oid(PLPGSQL_OID),
-        text(PLPGSQL),
-        Value::Oid(super::types::OWNER),
-        Value::Oid(PG_CATALOG),
-        Value::Bool(false),
-        text(VERSION),
-        Value::Null,
-        Value::Null,
-    ]);
+fn installed(scan: &Scan<'_>, rows: &mut Vec<Vec<Value>>) -> Result<()> {
+    for own in scan.catalog.extensions() {
+        rows.push(vec![
+            Value::Oid(own.oid),
+            text(&*own.name),
+            scan.role(&own.owner),
+            Value::Oid(own.namespace),
+            Value::Bool(own.available().is_some_and(|own| own.relocatable)),
+            text(&*own.version),
+            Value::Null,
+            Value::Null,
+        ]);
+    }
     Ok(())
 }
 
-/// What is said of the extension: what it is about, unless something else was said.
+/// What is said of the extension that is there from the start: what it is about, unless something else was said.
 pub(super) fn said(catalog: &Catalog) -> &str {
-    let said = catalog.comment(PLPGSQL_OID, 0);
-    said.map_or(ABOUT, |said| said)
+    let about = available_named(PLPGSQL).map_or("", |own| own.comment);
+    catalog.comment(PLPGSQL_OID, 0).map_or(about, |said| said)
 }

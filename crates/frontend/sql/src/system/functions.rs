@@ -94,8 +94,12 @@ pub(crate) fn ask(env: &Env<'_>, function: F, arguments: &[Value]) -> Result<Val
             Value::Bool(changes.zip(column).is_some_and(|(own, at)| own.reaches(at)))
         }
         F::RuleDefinition => Value::Null,
-        F::FunctionResult => shown(types::function_of(first).map(|(.., result)| result)),
-        F::FunctionArguments => shown(types::function_of(first).map(|(_, arguments, _)| arguments)),
+        F::FunctionResult => {
+            shown(types::function_of(env.catalog, first).map(|(.., result)| result))
+        }
+        F::FunctionArguments => {
+            shown(types::function_of(env.catalog, first).map(|(_, arguments, _)| arguments))
+        }
         F::IndexProperty => objects::index_property(env, first, text(1)),
         F::IndexColumnProperty => {
             let number = value(1).as_i64().and_then(|own| usize::try_from(own).ok());
@@ -121,10 +125,10 @@ pub(crate) fn ask(env: &Env<'_>, function: F, arguments: &[Value]) -> Result<Val
             let found = types::is_type_visible(env.catalog, env.search_path, first);
             found.map_or(Value::Null, Value::Bool)
         }
-        F::FunctionIsVisible => match types::function_of(first) {
-            Some(_) => Value::Bool(true),
-            None => Value::Null,
-        },
+        F::FunctionIsVisible => {
+            let found = types::is_function_visible(env.catalog, env.search_path, first);
+            found.map_or(Value::Null, Value::Bool)
+        }
         F::CurrentSchemas => {
             let implicit = value(0).as_bool() == Some(true);
             let names = env.schemas(implicit).into_iter().map(Value::text);

@@ -36,7 +36,6 @@ mod usage;
 mod zones;
 
 pub(crate) use deparse::{Writer, exact_expression_over, part_text};
-pub(crate) use extensions::{PLPGSQL, PLPGSQL_OID};
 pub(crate) use functions::ask;
 pub(crate) use keywords::keywords;
 pub(crate) use names::{no_such, parse_reg, parse_reg_in, reg_text, reg_text_in};

@@ -22,7 +22,7 @@ pub(crate) fn reg_text_in(catalog: &Catalog, search_path: &[Oid], ty: Type, oid:
     let found = match ty {
         Type::Regclass => relation_name(catalog, search_path, oid),
         Type::Regtype => types::type_name(catalog, search_path, oid),
-        Type::Regproc => types::function_of(oid).map(|(name, ..)| quoted(&name)),
+        Type::Regproc => types::function_name(catalog, search_path, oid),
         Type::Regnamespace => catalog
             .namespace_by_oid(oid)
             .map(|found| quoted(&found.name)),
@@ -96,7 +96,10 @@ pub(crate) fn parse_reg_in(around: Surroundings<'_>, ty: Type, text: &str) -> Re
     };
     Ok(match ty {
         Type::Regclass => named(around, schema, name).map(oid_of),
-        Type::Regproc => types::functions_named(name).first().copied(),
+        Type::Regproc => {
+            let all = types::functions_named(around.catalog, around.search_path, schema, name);
+            all.first().copied()
+        }
         Type::Regnamespace => around.catalog.namespace(name).map(|found| found.oid),
         _ => around.catalog.role(name).map(|role| role.oid),
     })

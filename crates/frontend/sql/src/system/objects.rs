@@ -109,7 +109,7 @@ pub(super) fn description(env: &Env<'_>, class: Oid, oid: Oid, column: i64) -> V
             name.map(|name| format!("type {name}"))
         }
         CONSTRAINT => constraint(env, oid),
-        _ => None,
+        _ => describe::function_or_extension(env, class, oid),
     };
     shown.map_or(Value::Null, Value::text)
 }

@@ -484,7 +484,7 @@ fn pg_rewrite(scan: &Scan<'_>, rows: &mut Vec<Vec<Value>>) -> Result<()> {
             text("O"),
             Value::Bool(true),
             Value::Null,
-            text(super::describe::with_type_names(scan.env, &view.query)),
+            text(super::describe::with_names(scan.env, &view.query)),
         ]);
     }
     Ok(())

@@ -3,9 +3,13 @@
 use super::built_in::BUILT_IN;
 use super::relations::collation_of;
 use super::{Scan, Spec, text};
-use crate::catalog::{CLASSES, Catalog, INFORMATION_SCHEMA, Method, Oid, PG_CATALOG, Relation};
+use crate::catalog::{
+    CLASSES, Catalog, Extension, INFORMATION_SCHEMA, Method, Oid, PG_CATALOG, Relation,
+};
 use crate::error::Result;
-use crate::expr::{self, CatalogEntry};
+use crate::expr::{self, CatalogEntry, Scalar};
+use crate::extension::PLPGSQL;
+use std::sync::Arc;
 use vellum_base::maps::HashSet;
 use vellum_row::{Array, CATALOG_TYPES, TYPES, Type, Value};
 
@@ -85,6 +89,11 @@ pub(super) const RELATIONS: &[Spec] = &[
 pub(super) const OWNER: u32 = 10;
 /// The language of functions that are part of the program.
 const INTERNAL: u32 = 12;
+/// That of the functions of extensions.
+const C: u32 = 13;
+/// `proargnames` and `probin` among the columns of `pg_proc`.
+const PARAMETER_NAMES: usize = 22;
+const LIBRARY: usize = 26;
 
 /// Functions of a type's forms: those that read and write text, then binary: oids.
 const FORMS: [(Type, &str, [u32; 4]); 36] = [
@@ -400,13 +409,18 @@ fn pg_opclass(_: &Scan<'_>, rows: &mut Vec<Vec<Value>>) -> Result<()> {
 }
 
 fn pg_language(_: &Scan<'_>, rows: &mut Vec<Vec<Value>>) -> Result<()> {
-    let plpgsql = (13_563, super::PLPGSQL, true);
-    for (oid, name, trusted) in [(INTERNAL, "internal", false), (14, "sql", true), plpgsql] {
+    let all = [
+        (INTERNAL, "internal", false),
+        (C, "c", false),
+        (14, "sql", true),
+        (13_563, PLPGSQL, true),
+    ];
+    for (oid, name, trusted) in all {
         rows.push(vec![
             Value::Oid(oid),
             text(name),
             Value::Oid(OWNER),
-            Value::Bool(name == super::PLPGSQL),
+            Value::Bool(name == PLPGSQL),
             Value::Bool(trusted),
             Value::Oid(0),
             Value::Oid(0),
@@ -427,6 +441,8 @@ struct Procedure {
     letters: [&'static str; 2],
     /// `proisstrict`, `proretset`.
     flags: [bool; 2],
+    /// The extension that it belongs to, and the names of its parameters.
+    of: Option<(Arc<Extension>, &'static [&'static str])>,
 }
 
 impl Procedure {
@@ -438,11 +454,24 @@ impl Procedure {
             result,
             letters: ["f", "s"],
             flags: [true, false],
+            of: None,
+        }
+    }
+
+    /// A function of an extension.
+    fn of_extension(of: &Arc<Extension>, function: Scalar) -> Self {
+        let entry = function.entry();
+        let arguments = entry.arguments().map(expr::type_oid).collect();
+        let result = expr::type_oid(entry.result);
+        Self {
+            letters: ["f", if entry.volatile { "v" } else { "i" }],
+            of: Some((of.clone(), crate::bind::parameters_of(entry.name))),
+            ..Self::new(entry.oid, entry.name.to_owned(), arguments, result)
         }
     }
 }
 
-fn procedures() -> Vec<Procedure> {
+fn procedures(catalog: &Catalog) -> Vec<Procedure> {
     let of_entry = |entry: &CatalogEntry| {
         let arguments = entry.arguments().map(expr::type_oid).collect();
         let result = expr::type_oid(entry.result);
@@ -487,21 +516,35 @@ fn procedures() -> Vec<Procedure> {
             }
         }
     }
+    for extension in catalog.extensions() {
+        let functions = extension.functions();
+        all.extend(functions.map(|own| Procedure::of_extension(extension, own)));
+    }
     all.sort_by_key(|procedure| procedure.oid);
     all
 }
 
-/// Oids of the functions of a name.
-pub(super) fn functions_named(name: &str) -> Vec<u32> {
-    let all = procedures().into_iter();
-    all.filter(|procedure| procedure.name == name)
-        .map(|procedure| procedure.oid)
+/// Oids of the functions of a name, in a schema or along the search path.
+pub(super) fn functions_named(
+    catalog: &Catalog,
+    search_path: &[Oid],
+    schema: Option<&str>,
+    name: &str,
+) -> Vec<u32> {
+    let reached = crate::bind::functions_reached(catalog, search_path, schema, name);
+    let all = procedures(catalog).into_iter();
+    let own = all.filter(|procedure| procedure.name == name && procedure.of.is_none());
+    // Whose schema is written is looked for there alone, but for those of the system.
+    let own = own.filter(|_| schema.is_none_or(|_| reached.is_empty()));
+    own.map(|procedure| procedure.oid)
+        .chain(reached.iter().map(|own| own.entry().oid))
         .collect()
 }
 
 /// Name, arguments and result of a function, as text.
-pub(super) fn function_of(oid: u32) -> Option<(String, String, String)> {
-    let found = procedures().into_iter().find(|one| one.oid == oid)?;
+pub(super) fn function_of(catalog: &Catalog, oid: u32) -> Option<(String, String, String)> {
+    let mut all = procedures(catalog).into_iter();
+    let found = all.find(|one| one.oid == oid)?;
     let own = |oid: u32| Type::from_oid(oid).map(Type::sql_name);
     let shown = |oid: &u32| {
         pseudo_name(*oid)
@@ -509,12 +552,43 @@ pub(super) fn function_of(oid: u32) -> Option<(String, String, String)> {
             .unwrap_or("-")
             .to_owned()
     };
-    let arguments: Vec<String> = found.arguments.iter().map(shown).collect();
+    let parameters = found.of.as_ref().map_or(&[][..], |(_, names)| names);
+    let arguments = found.arguments.iter().enumerate();
+    let arguments = arguments.map(|(at, oid)| match parameters.get(at) {
+        Some(name) => format!("{name} {}", shown(oid)),
+        None => shown(oid),
+    });
+    let arguments: Vec<String> = arguments.collect();
     Some((found.name, arguments.join(", "), shown(&found.result)))
 }
 
-fn pg_proc(_: &Scan<'_>, rows: &mut Vec<Vec<Value>>) -> Result<()> {
-    for procedure in procedures() {
+/// Whether the name of a function stands for it along the search path; none if there is no such function.
+pub(super) fn is_function_visible(
+    catalog: &Catalog,
+    search_path: &[Oid],
+    oid: u32,
+) -> Option<bool> {
+    let (name, ..) = function_of(catalog, oid)?;
+    Some(match crate::extension::function(oid) {
+        Some(own) => {
+            let all = crate::bind::functions_reached(catalog, search_path, None, &name);
+            all.contains(&own)
+        }
+        None => true,
+    })
+}
+
+/// The name of a function, with its schema unless the search path leads to it.
+pub(super) fn function_name(catalog: &Catalog, search_path: &[Oid], oid: u32) -> Option<String> {
+    let (name, ..) = function_of(catalog, oid)?;
+    Some(match crate::extension::function(oid) {
+        Some(own) => crate::bind::function_shown(catalog, search_path, own),
+        None => crate::names::quoted(&name),
+    })
+}
+
+fn pg_proc(scan: &Scan<'_>, rows: &mut Vec<Vec<Value>>) -> Result<()> {
+    for procedure in procedures(scan.catalog) {
         let ([kind, volatility], [strict, returns_set]) = (procedure.letters, procedure.flags);
         let types: Vec<Value> = procedure
             .arguments
@@ -525,12 +599,16 @@ fn pg_proc(_: &Scan<'_>, rows: &mut Vec<Vec<Value>>) -> Result<()> {
         let mut row = vec![
             Value::Oid(procedure.oid),
             text(procedure.name.as_str()),
-            Value::Oid(match procedure.name.starts_with("_pg_") {
-                true => INFORMATION_SCHEMA,
-                false => PG_CATALOG,
+            Value::Oid(match &procedure.of {
+                Some((extension, _)) => extension.namespace,
+                None if procedure.name.starts_with("_pg_") => INFORMATION_SCHEMA,
+                None => PG_CATALOG,
             }),
             Value::Oid(OWNER),
-            Value::Oid(INTERNAL),
+            Value::Oid(match procedure.of {
+                Some(_) => C,
+                None => INTERNAL,
+            }),
             Value::Float4(1.0),
             Value::Float4(0.0),
             Value::Oid(0),
@@ -550,6 +628,14 @@ fn pg_proc(_: &Scan<'_>, rows: &mut Vec<Vec<Value>>) -> Result<()> {
         row.resize(25, Value::Null);
         row.push(text(procedure.name));
         row.resize(30, Value::Null);
+        if let Some((extension, parameters)) = procedure.of {
+            if !parameters.is_empty() {
+                let names = parameters.iter().map(|name| Value::text(*name));
+                let names: Vec<Value> = names.collect();
+                row[PARAMETER_NAMES] = Value::Array(Array::of(Type::Text, &names));
+            }
+            row[LIBRARY] = text(format!("$libdir/{}", extension.name));
+        }
         rows.push(row);
     }
     Ok(())

@@ -18,6 +18,7 @@ mod domains;
 mod drops;
 mod enums;
 mod explained;
+mod extensions;
 mod filled;
 mod foreign;
 mod forms;

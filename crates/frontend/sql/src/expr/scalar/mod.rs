@@ -3,10 +3,15 @@
 //! One table an area, with PostgreSQL's oids: what calls are resolved with, by PostgreSQL's rules ([`find`]), and what `pg_proc` lists. An operator is an
 //! entry whose name is its sign.
 //!
+//! The functions of extensions (`crate::extension`) are entries like the others, in tables of their own: calls of them are resolved among those of one name
+//! ([`find_of`]), where the extension is.
+//!
 //! Not here: what asks the session or the catalog (`function`, `catalog_function`); comparisons and `+ - * / %` (`row::arithmetic`).
 
 mod array;
 mod bytes;
+mod cipher;
+mod crypt;
 mod digest;
 mod hashes;
 mod information;
@@ -18,6 +23,7 @@ mod moment;
 mod network;
 mod numeral;
 mod pattern;
+mod pgcrypto;
 mod read;
 mod regular;
 mod resolve;
@@ -25,14 +31,18 @@ mod sets;
 mod size;
 mod template;
 mod text;
+mod uuids;
 
+pub(crate) use pgcrypto::ENTRIES as PGCRYPTO;
 pub(super) use regular::matches;
-pub(crate) use resolve::find;
+pub(crate) use resolve::{find, find_of};
 pub(crate) use sets::{Keep, RowsOf};
+pub(crate) use uuids::ENTRIES as UUID_OSSP;
 
 use super::function::Builtin;
 use super::{Environment, Expr, Frame, Out};
 use crate::error::{Result, SqlError};
+use crate::extension::{self, Available};
 use std::sync::OnceLock;
 use vellum_base::maps::HashMap;
 use vellum_row::datetime::{Date, Interval, Timestamp};
@@ -55,6 +65,8 @@ pub(crate) struct Entry {
     arguments: &'static str,
     pub result: &'static str,
     run: Run,
+    /// Whether two calls in one statement may differ.
+    pub volatile: bool,
 }
 
 /// How its value is computed.
@@ -91,6 +103,7 @@ const fn strict(
         arguments,
         result,
         run: Run::Strict(run),
+        volatile: false,
     }
 }
 
@@ -107,6 +120,7 @@ const fn lenient(
         arguments,
         result,
         run: Run::Lenient(run),
+        volatile: false,
     }
 }
 
@@ -123,6 +137,21 @@ const fn other(
         arguments,
         result,
         run: Run::As(builtin),
+        volatile: false,
+    }
+}
+
+/// The same as [`strict`], of a function that draws its value.
+const fn volatile(
+    oid: u32,
+    name: &'static str,
+    arguments: &'static str,
+    result: &'static str,
+    run: fn(&Arguments<'_>) -> Result<Value>,
+) -> Entry {
+    Entry {
+        volatile: true,
+        ..strict(oid, name, arguments, result, run)
     }
 }
 
@@ -158,7 +187,7 @@ impl Entry {
     }
 }
 
-/// All functions, operators left out.
+/// All functions but those of extensions, operators left out.
 pub(crate) fn functions() -> impl Iterator<Item = &'static Entry> {
     let all = TABLES.iter().flat_map(|table| table.iter());
     all.filter(|entry| !entry.is_operator())
@@ -183,7 +212,24 @@ fn named(name: &str) -> &'static [Scalar] {
 
 impl Scalar {
     pub fn entry(self) -> &'static Entry {
-        &TABLES[usize::from(self.table)][usize::from(self.row)]
+        let (table, row) = (usize::from(self.table), usize::from(self.row));
+        match TABLES.get(table) {
+            Some(entries) => &entries[row],
+            None => &extension::AVAILABLE[table - TABLES.len()].functions[row],
+        }
+    }
+
+    /// The extension that it belongs to.
+    pub fn extension(self) -> Option<&'static Available> {
+        let number = usize::from(self.table).checked_sub(TABLES.len())?;
+        extension::AVAILABLE.get(number)
+    }
+
+    /// The functions of an extension, by its number among those that are available.
+    pub fn of_extension(number: usize) -> impl Iterator<Item = Self> {
+        let functions = extension::AVAILABLE[number].functions;
+        let table = (TABLES.len() + number) as u8;
+        (0..functions.len() as u16).map(move |row| Self { table, row })
     }
 
     /// What it is called by: the function that it is the same as, if there is one.

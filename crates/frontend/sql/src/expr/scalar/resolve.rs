@@ -86,7 +86,19 @@ fn keep_most(all: &mut Vec<Candidate>, count: impl Fn(&Candidate) -> usize) {
 /// # Errors
 /// `42725` if it may mean several.
 pub(crate) fn find(name: &str, given: &[Option<Type>]) -> Result<Option<Signature>> {
-    let all = named(name).iter();
+    find_of(named(name), name, given)
+}
+
+/// The same among these, which have the name.
+///
+/// # Errors
+/// Those of [`find`].
+pub(crate) fn find_of(
+    all: &[Scalar],
+    name: &str,
+    given: &[Option<Type>],
+) -> Result<Option<Signature>> {
+    let all = all.iter();
     let mut all: Vec<Candidate> = all.filter_map(|scalar| candidate(*scalar, given)).collect();
     if all.is_empty() {
         return Ok(None);
