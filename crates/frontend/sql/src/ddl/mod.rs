@@ -7,6 +7,7 @@
 //! may be older than that commit. Under read committed the statement's snapshot is drawn anew after the gate was taken (`gates`); under
 //! repeatable read a row that it does not see is a conflict (`Ddl::newest_rows`).
 
+mod absent;
 mod alter;
 mod alter_sequence;
 mod column;
@@ -57,6 +58,7 @@ use crate::bind::Binder;
 use crate::catalog::{Change, Kind, Mode, Named, Namespace, Oid, PG_CATALOG, Relation, Table};
 use crate::database::Shared;
 use crate::error::{Fields, Result, SqlError};
+use crate::parse::Command;
 use crate::session::{Asked, Open, Temporary, Waiting};
 use crate::sqlstate;
 use crate::wire::CommandTag;
@@ -164,6 +166,9 @@ impl Ddl<'_> {
                 self.drop((*object_type, domains), *if_exists, names, *cascade)
             }
             other => {
+                if let Some(Command::DropAbsent(drop)) = Command::of(other) {
+                    return self.drop_absent(&drop);
+                }
                 let words = other.to_string();
                 let words: Vec<&str> = words.split(' ').take(2).collect();
                 Err(SqlError::unsupported(words.join(" ")))

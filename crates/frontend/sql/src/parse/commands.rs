@@ -3,6 +3,7 @@
 //! The syntax trees are the parser's, so a command is carried in a RENAME TABLE, the first of whose tables has a name that none in a text can be
 //! ([`COMMAND`]); [`Command`] reads it again.
 
+use super::absent::{self, Absent};
 use super::dialect::is_word;
 use sqlparser::ast::{Ident, ObjectName, ObjectNamePart, RenameTable, Statement};
 use sqlparser::keywords::Keyword;
@@ -34,6 +35,8 @@ pub(crate) enum Command {
         commit: bool,
         transaction: String,
     },
+    /// DROP of what there is none of.
+    DropAbsent(Absent),
     /// ALTER ROLE and ALTER DATABASE with SET or RESET: what sessions begin with.
     Keep {
         /// ALTER ROLE, not ALTER DATABASE.
@@ -78,10 +81,23 @@ impl Reindexed {
     }
 }
 
+/// What a command's first table is called.
+fn marker(word: Ident) -> ObjectName {
+    ObjectName::from(vec![Ident::with_quote('"', COMMAND), word])
+}
+
 impl Command {
-    fn carried(self) -> Statement {
+    pub(super) fn carried(self) -> Statement {
         let plain = |word: &str| (Ident::new(word), ObjectName(Vec::new()));
         let (first, names) = match self {
+            Self::DropAbsent(absent) => {
+                let (kind, names) = absent.carried();
+                let first = RenameTable {
+                    old_name: marker(Ident::new("drop")),
+                    new_name: kind,
+                };
+                return Statement::RenameTable(std::iter::once(first).chain(names).collect());
+            }
             Self::Checkpoint => (plain("checkpoint"), Vec::new()),
             Self::Reindex {
                 what,
@@ -131,9 +147,8 @@ impl Command {
                 )
             }
         };
-        let marker = vec![Ident::with_quote('"', COMMAND), first.0];
         let first = RenameTable {
-            old_name: ObjectName::from(marker),
+            old_name: marker(first.0),
             new_name: first.1,
         };
         let names = names.into_iter().map(|old_name| RenameTable {
@@ -173,6 +188,7 @@ impl Command {
                 deferred: word(&first.new_name, 0)? == "deferred",
             },
             "prepare" => Self::Prepare,
+            "drop" => Self::DropAbsent(Absent::of(&first.new_name, rest)?),
             kept @ ("keep" | "keep here") => {
                 let mut names = names();
                 let mut next = || names.next().and_then(|name| word(&name, 0));
@@ -193,8 +209,8 @@ impl Command {
 
 /// One of these statements; `None` for any other.
 pub(super) fn statement(parser: &mut Parser<'_>) -> Option<Result<Statement, ParserError>> {
-    if let Some(kept) = kept_setting(parser) {
-        return Some(kept);
+    if let Some(found) = kept_setting(parser).or_else(|| absent::statement(parser)) {
+        return Some(found);
     }
     let words = [0, 1].map(|at| parser.peek_nth_token_ref(at).token.clone());
     let first = |word| is_word(&words[0], word);

@@ -6,6 +6,7 @@
 //! - P2 Work is bounded by the length of the text ([`dialect`], and [`height`] where tables are expected).
 //! - P3 Trees, and the programs that are made of them, are made, walked, run and dropped on a stack that has room for P1 ([`with_stack`]).
 
+mod absent;
 mod array_types;
 mod collations;
 mod commands;
@@ -37,6 +38,7 @@ mod types;
 mod views;
 pub(crate) mod walk;
 
+pub(crate) use absent::{Absent, Name as AbsentName, Shape as AbsentShape};
 pub(crate) use commands::{Command, Reindexed};
 pub(crate) use conflicts::ConflictTarget;
 pub(crate) use constraints::altered_constraint;

@@ -224,6 +224,10 @@ impl Env<'_> {
                 let expr = binder.coerce(bound, ty, Typmod::NONE, context)?;
                 return Ok((binder, expr, ty));
             }
+            // A null that stands alone is a condition.
+            if bound.ty.is_none() && matches!(bound.expr, Expr::Const(Value::Null)) {
+                return Ok((binder, bound.expr, Type::Bool));
+            }
             let (expr, ty, _) = binder.settle(bound)?;
             Ok((binder, expr, ty))
         })

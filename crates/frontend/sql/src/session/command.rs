@@ -137,8 +137,10 @@ impl Session {
                 Some(keep @ Command::Keep { .. }) => {
                     self.keep_setting(&keep, &prepared.text, sink)?
                 }
-                Some(command) => self.maintenance(command, sink)?,
-                None => {
+                Some(command) if !matches!(command, Command::DropAbsent(_)) => {
+                    self.maintenance(command, sink)?
+                }
+                _ => {
                     if is_concurrent(other) {
                         self.refuse_in_block("CREATE INDEX CONCURRENTLY")?;
                     }

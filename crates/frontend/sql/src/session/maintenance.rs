@@ -34,7 +34,9 @@ impl Session {
                 self.set_constraints(&names, deferred, sink)
             }
             Command::Prepare => self.prepare_transaction(sink),
-            Command::Keep { .. } => Err(SqlError::internal("a definition")),
+            Command::Keep { .. } | Command::DropAbsent(_) => {
+                Err(SqlError::internal("a definition"))
+            }
             Command::EndPrepared {
                 commit,
                 transaction,

@@ -83,6 +83,7 @@ macro_rules! corpus {
 }
 
 corpus!(
+    absent,
     accepted,
     aggregates,
     analytics,

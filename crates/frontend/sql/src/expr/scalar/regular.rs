@@ -219,7 +219,11 @@ pub(super) fn of_similar(pattern: &str, escape: Option<&str>) -> Result<String> 
                         }
                     }
                 }
-                Some(next) if next.is_alphanumeric() => {
+                // A sign behind a backslash is itself, but for those of the beginnings and ends of words.
+                Some(next)
+                    if next.is_alphanumeric()
+                        || next.is_ascii_punctuation() && !matches!(next, '<' | '>') =>
+                {
                     out.push('\\');
                     out.push(next);
                 }
