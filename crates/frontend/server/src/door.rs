@@ -365,9 +365,9 @@ impl Listener {
                     .and_then(|()| sockopt::set_tcp_keepidle(&socket, KEEPALIVE_IDLE))
                     .and_then(|()| sockopt::set_tcp_keepintvl(&socket, KEEPALIVE_INTERVAL))
                     .and_then(|()| sockopt::set_tcp_keepcnt(&socket, KEEPALIVE_PROBES));
-                Ok(Some(Socket::Tcp(socket, address)))
+                Ok(Some(Socket::tcp(socket, address)))
             }
-            Self::Unix(listener) => Ok(Some(Socket::Unix(listener.accept()?.0))),
+            Self::Unix(listener) => Ok(Some(Socket::unix(listener.accept()?.0))),
             Self::Closed => Ok(None),
         }
     }

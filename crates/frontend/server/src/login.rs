@@ -25,7 +25,7 @@ use crate::wire::reader::{PROTOCOL_VIOLATION, Reader};
 use crate::wire::report::Report;
 use crate::wire::startup::{self, First, Startup};
 use std::io::{self, Write};
-use std::net::{Shutdown, SocketAddr};
+use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -161,8 +161,7 @@ impl Entrance<'_> {
         let session = self.shared.database.session(options).map_err(refused)?;
         let cancel = session.cancel_handle();
         let socket = self.stream.socket().clone();
-        // It reads no more: a thread that waits for its client, or the door, sees an end and asks why.
-        cancel.when_shut_down(Box::new(move || socket.shut_down(Shutdown::Read)));
+        cancel.when_shut_down(Box::new(move || socket.terminate()));
         // Weak: what the session keeps must not keep the server.
         let (shared, process) = (Arc::downgrade(self.shared), seat.process);
         let wake = move || {

@@ -334,7 +334,7 @@ mod tests {
     use std::os::unix::net::UnixStream;
 
     fn socket() -> Arc<Socket> {
-        Arc::new(Socket::Unix(UnixStream::pair().unwrap().0))
+        Arc::new(Socket::unix(UnixStream::pair().unwrap().0))
     }
 
     fn enter(sessions: &Arc<Sessions>, superuser: bool) -> Result<Place, Report> {

@@ -8,86 +8,148 @@
 //! all that others do.
 
 use crate::tls::Tls;
+use rustix::io::Errno;
+use rustix::net::SendFlags;
 use rustls::ServerConnection;
 use std::io::{self, Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpStream};
-use std::os::fd::{AsRawFd, RawFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, RawFd};
 use std::os::unix::net::UnixStream;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 use vellum_base::clock::monotonic_nanos;
 
 /// A socket that was accepted.
 #[derive(Debug)]
-pub enum Socket {
-    /// TCP, with the client's address.
+pub struct Socket {
+    kind: Kind,
+    /// A thread waits for its client to read.
+    blocked: AtomicBool,
+    /// [`Socket::terminate`] was called.
+    terminated: AtomicBool,
+}
+
+#[derive(Debug)]
+enum Kind {
+    /// With the client's address.
     Tcp(TcpStream, SocketAddr),
-    /// The Unix socket.
     Unix(UnixStream),
 }
 
 impl Socket {
+    /// One of TCP, with the client's address.
+    pub fn tcp(socket: TcpStream, address: SocketAddr) -> Self {
+        Self::new(Kind::Tcp(socket, address))
+    }
+
+    /// One of the Unix socket.
+    pub fn unix(socket: UnixStream) -> Self {
+        Self::new(Kind::Unix(socket))
+    }
+
+    fn new(kind: Kind) -> Self {
+        Self {
+            kind,
+            blocked: AtomicBool::new(false),
+            terminated: AtomicBool::new(false),
+        }
+    }
+
     /// Number of the descriptor.
     pub fn descriptor(&self) -> RawFd {
-        match self {
-            Self::Tcp(socket, _) => socket.as_raw_fd(),
-            Self::Unix(socket) => socket.as_raw_fd(),
-        }
+        self.as_fd().as_raw_fd()
     }
 
     /// The client's address; none over the Unix socket.
     pub fn address(&self) -> Option<SocketAddr> {
-        match self {
-            Self::Tcp(_, address) => Some(*address),
-            Self::Unix(_) => None,
+        match &self.kind {
+            Kind::Tcp(_, address) => Some(*address),
+            Kind::Unix(_) => None,
         }
     }
 
     /// The address at which the client found the server; none over the Unix socket.
     pub fn own_address(&self) -> Option<SocketAddr> {
-        match self {
-            Self::Tcp(socket, _) => socket.local_addr().ok(),
-            Self::Unix(_) => None,
+        match &self.kind {
+            Kind::Tcp(socket, _) => socket.local_addr().ok(),
+            Kind::Unix(_) => None,
         }
     }
 
     /// Ends one direction or both, also under the feet of a thread that waits for it. An error means that it has ended.
     pub fn shut_down(&self, how: Shutdown) {
-        let _ = match self {
-            Self::Tcp(socket, _) => socket.shutdown(how),
-            Self::Unix(socket) => socket.shutdown(how),
+        let _ = match &self.kind {
+            Kind::Tcp(socket, _) => socket.shutdown(how),
+            Kind::Unix(socket) => socket.shutdown(how),
         };
     }
 
+    /// Ends the reading side: a thread that waits for its client, or the door, sees an end and asks why, and tells the client. One that waits for its client to read
+    /// cannot tell it anything: then both sides end.
+    pub fn terminate(&self) {
+        // A Dekker pair with `write_waiting`: one of the two sees the other.
+        self.terminated.store(true, Ordering::SeqCst);
+        let both = self.blocked.load(Ordering::SeqCst);
+        self.shut_down(if both { Shutdown::Both } else { Shutdown::Read });
+    }
+
+    /// Writes where there is no room now: waits until the client has read something, or the timeout of writes is over.
+    #[cold]
+    fn write_waiting(&self, bytes: &[u8]) -> io::Result<usize> {
+        self.blocked.store(true, Ordering::SeqCst);
+        let written = if self.terminated.load(Ordering::SeqCst) {
+            Err(io::ErrorKind::ConnectionAborted.into())
+        } else {
+            match &self.kind {
+                Kind::Tcp(socket, _) => (&mut &*socket).write(bytes),
+                Kind::Unix(socket) => (&mut &*socket).write(bytes),
+            }
+        };
+        self.blocked.store(false, Ordering::SeqCst);
+        written
+    }
+
     fn set_read_timeout(&self, timeout: Option<Duration>) -> io::Result<()> {
-        match self {
-            Self::Tcp(socket, _) => socket.set_read_timeout(timeout),
-            Self::Unix(socket) => socket.set_read_timeout(timeout),
+        match &self.kind {
+            Kind::Tcp(socket, _) => socket.set_read_timeout(timeout),
+            Kind::Unix(socket) => socket.set_read_timeout(timeout),
         }
     }
 
     fn set_write_timeout(&self, timeout: Option<Duration>) -> io::Result<()> {
-        match self {
-            Self::Tcp(socket, _) => socket.set_write_timeout(timeout),
-            Self::Unix(socket) => socket.set_write_timeout(timeout),
+        match &self.kind {
+            Kind::Tcp(socket, _) => socket.set_write_timeout(timeout),
+            Kind::Unix(socket) => socket.set_write_timeout(timeout),
+        }
+    }
+}
+
+impl AsFd for Socket {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        match &self.kind {
+            Kind::Tcp(socket, _) => socket.as_fd(),
+            Kind::Unix(socket) => socket.as_fd(),
         }
     }
 }
 
 impl Read for &Socket {
     fn read(&mut self, out: &mut [u8]) -> io::Result<usize> {
-        match self {
-            Socket::Tcp(socket, _) => (&mut &*socket).read(out),
-            Socket::Unix(socket) => (&mut &*socket).read(out),
+        match &self.kind {
+            Kind::Tcp(socket, _) => (&mut &*socket).read(out),
+            Kind::Unix(socket) => (&mut &*socket).read(out),
         }
     }
 }
 
 impl Write for &Socket {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        match self {
-            Socket::Tcp(socket, _) => (&mut &*socket).write(bytes),
-            Socket::Unix(socket) => (&mut &*socket).write(bytes),
+        // As a rule there is room, and this is all.
+        let flags = SendFlags::DONTWAIT | SendFlags::NOSIGNAL;
+        match rustix::net::send(*self, bytes, flags) {
+            Err(Errno::AGAIN) => self.write_waiting(bytes),
+            written => Ok(written?),
         }
     }
 

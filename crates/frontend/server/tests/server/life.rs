@@ -216,7 +216,7 @@ fn a_copy_whose_client_says_nothing_ends_when_it_is_cancelled_or_takes_too_long(
 fn who_sends_half_a_request_takes_few_descriptors_and_leaves() {
     let world = with_http();
     let address = world.server.as_ref().unwrap().http_address().unwrap();
-    let half: Vec<TcpStream> = (0..100)
+    let half: Vec<TcpStream> = (0..40)
         .map(|_| {
             let mut socket = TcpStream::connect(address).unwrap();
             socket.write_all(b"GET /me").unwrap();
@@ -236,4 +236,30 @@ fn who_sends_half_a_request_takes_few_descriptors_and_leaves() {
         );
     }
     assert!(get(&world, "/health").starts_with("HTTP/1.1 200"));
+}
+
+/// Symptom: its locks stayed for as long as a write may take, ten minutes.
+#[test]
+fn regress_a_client_that_does_not_read_is_ended_by_an_administrator() {
+    let world = with_http();
+    let mut other = world.client();
+    other
+        .batch_execute("create table t (a int); insert into t values (1)")
+        .unwrap();
+    let mut raw = world.raw();
+    raw.send(&query("begin; update t set a = 2"));
+    raw.until_ready();
+    let sent = metric(&world, "sent_bytes_total");
+    raw.send(&query(
+        "select repeat('x', 100000) from generate_series(1, 2000)",
+    ));
+    // It is in the middle of its answer, and comes no further.
+    wait_until(|| metric(&world, "sent_bytes_total") > sent + 100_000);
+    std::thread::sleep(std::time::Duration::from_millis(300));
+    let sql = "select pg_terminate_backend(pid) from pg_stat_activity where query like '%repeat%' and pid <> pg_backend_pid()";
+    assert_eq!(other.query(sql, &[]).unwrap().len(), 1);
+    other
+        .batch_execute("set lock_timeout = '60s'; update t set a = 3")
+        .unwrap();
+    wait_until(|| metric(&world, "sessions") == 1);
 }

@@ -74,7 +74,7 @@ impl Store {
             if matches!(*kind, NAME | TYPE_NAME) {
                 continue;
             }
-            if *kind > SETTINGS {
+            if *kind > EXTENSION {
                 return Err(newer());
             }
             if *kind == COMMENT {
