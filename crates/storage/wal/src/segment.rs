@@ -370,16 +370,16 @@ impl Segments {
 
     /// What a grant for `purpose` must leave free (I1). A segment for others' rollbacks: that much is lost in
     /// the current one when the database is opened again. Another one and a half for checkpoints: carrying the
-    /// undo of a whole segment forward takes about as much. A log of a few segments has only half of one for them, and one that
-    /// is as small because the disk is full likewise: of three files two and a half are never free once half of the current one is written.
+    /// undo of a whole segment forward takes about as much. A log of a few segments has only half of one for them. One of three files that has
+    /// no fourth because the disk is full has a quarter: two and a half are never free there once half of the current file is written. No file can be made
+    /// at the next start either, so one stays free whatever a checkpoint writes.
     fn headroom(&self, table: &Table, purpose: Purpose) -> u64 {
-        let mut segments = self.config.segments_max();
-        if self.disk_is_full.load(Ordering::Relaxed) {
-            segments = segments.min((table.live.len() + table.free.len()) as u64);
-        }
-        let small = segments < SEGMENTS_TO_CARRY;
+        let small = self.config.segments_max() < SEGMENTS_TO_CARRY;
+        let owned = table.live.len() + table.free.len();
+        let few = !small && owned < 4 && self.disk_is_full.load(Ordering::Relaxed);
         match purpose {
             Purpose::Forward | Purpose::Optional if small => self.usable(),
+            Purpose::Forward | Purpose::Optional if few => self.usable() * 5 / 4,
             Purpose::Forward | Purpose::Optional => self.usable() * 5 / 2,
             Purpose::Checkpoint if small => self.usable() / 2,
             Purpose::Checkpoint => self.usable(),

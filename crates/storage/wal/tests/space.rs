@@ -178,6 +178,51 @@ fn regress_log_of_three_files_on_a_full_disk_goes_round() {
     assert!(dir.list("log").unwrap().len() > 100);
 }
 
+/// Symptom: a database that could not be opened until others made room. Cause: with as little left free as in a log that is small by its settings, a checkpoint took the last free
+/// file, and was killed before it released one.
+#[test]
+fn regress_log_of_three_files_on_a_full_disk_is_opened_after_a_crash_in_a_checkpoint() {
+    for records in [0, 4, 8, 40] {
+        let dir = SimulatedDirectory::new();
+        let config = LogConfig {
+            log_bytes_max: 64 << 20,
+            ..small()
+        };
+        let mut engine = open(Arc::new(dir.clone()), config.clone(), LogStart::first()).unwrap();
+        let known = engine.log.known_position();
+        dir.set_space_limit(Some(dir.used_space() + small().segment_bytes));
+        loop {
+            let stamp = engine.begin(A);
+            match engine.change(A, stamp, 200) {
+                Ok(_) => {}
+                Err(StorageError::OutOfSpace { .. }) => break,
+                Err(error) => panic!("{error}"),
+            }
+            let Ok(timestamp) = engine.commit(A) else {
+                break;
+            };
+            engine.harden(timestamp).unwrap();
+        }
+        for _ in 0..records {
+            let slot = engine.log.slot(B);
+            if slot.reserve_for(1000, Purpose::Checkpoint).is_err() {
+                break;
+            }
+            let mut guard = slot.lock();
+            let gsn = guard.draw(Gsn::ZERO);
+            guard.append(&header(CHANGE, 0, 1, gsn), &[&[7; 900]], &[]);
+            drop(guard);
+            engine.log.flush_round().unwrap();
+        }
+        drop(engine);
+        let cut = dir.power_cut(7, PowerCut::CLEAN);
+        cut.set_space_limit(Some(cut.used_space()));
+        let (_, reader) = recover(&cut, known.0, known.1).unwrap();
+        let opened = open(Arc::new(cut), config, reader.start_after(1));
+        assert!(opened.is_ok(), "{records} records: {:?}", opened.err());
+    }
+}
+
 /// Space that nobody can make.
 struct Nothing;
 

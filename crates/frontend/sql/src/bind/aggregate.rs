@@ -193,7 +193,11 @@ impl Binder<'_> {
     fn is_of_outer(&self, aggregate: &Aggregate) -> bool {
         let (mut own, mut outer) = (false, false);
         let arguments = aggregate.arguments.iter().map(|(expr, _)| expr);
-        for expr in arguments.chain(&aggregate.filter) {
+        let order = aggregate.order.iter().filter_map(|key| match &key.expr {
+            SortBy::Expr(expr) => Some(expr),
+            SortBy::Output(_) => None,
+        });
+        for expr in arguments.chain(order).chain(&aggregate.filter) {
             expr.walk(&mut |part| outer |= matches!(part, Expr::Outer { .. }));
             tables_read(expr, &self.subqueries, &mut |_| own = true);
         }

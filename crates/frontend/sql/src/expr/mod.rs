@@ -270,6 +270,10 @@ pub(crate) trait Environment {
     fn look(&self) -> Result<()> {
         Ok(())
     }
+    /// Whether [`Environment::look`] hears that: what may take for ever is refused where nobody does.
+    fn hears_ends(&self) -> bool {
+        false
+    }
     /// `now()`, `current_user`, `nextval` and the like.
     ///
     /// # Errors

@@ -59,6 +59,10 @@ impl Environment for Away {
         Ok(())
     }
 
+    fn hears_ends(&self) -> bool {
+        true
+    }
+
     fn ask(&self, function: Builtin, arguments: &[Value]) -> Result<Value> {
         let arguments = arguments.to_vec();
         self.ask(|answer| Question::Call {
@@ -80,6 +84,10 @@ impl Environment for Alone {
 
     fn look(&self) -> Result<()> {
         self.0.look()
+    }
+
+    fn hears_ends(&self) -> bool {
+        true
     }
 
     fn ask(&self, function: Builtin, _: &[Value]) -> Result<Value> {

@@ -133,6 +133,10 @@ impl Environment for Env<'_> {
         (self.look)()
     }
 
+    fn hears_ends(&self) -> bool {
+        true
+    }
+
     fn explain(&self) -> Option<(&RefCell<Vec<String>>, Explain)> {
         self.explain
     }

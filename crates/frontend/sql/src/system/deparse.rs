@@ -160,6 +160,30 @@ impl Writer<'_> {
         self.between(sides, operator, around)
     }
 
+    /// LIKE with another escape than the usual one, or none: what the pattern would be with that one.
+    fn with_escape(
+        &self,
+        (operand, pattern, escape): (&Expr, &Expr, Option<char>),
+        operator: &str,
+        around: Around,
+    ) -> String {
+        let operand = self.operand(operand, '~', true);
+        let escape = simple_literal(&escape.map(String::from).unwrap_or_default());
+        if self.exact {
+            let word = match operator {
+                "~~" => "LIKE",
+                "!~~" => "NOT LIKE",
+                "~~*" => "ILIKE",
+                _ => "NOT ILIKE",
+            };
+            let pattern = self.at(pattern, Around::Cast);
+            return format!("({operand} {word} {pattern} ESCAPE {escape})");
+        }
+        let pattern = self.beside(pattern, Some(Type::Text), Around::Nothing);
+        let call = format!("like_escape({pattern}, {escape}::text)");
+        self.between((operand, call), operator, around)
+    }
+
     fn binary(&self, left: &Expr, operator: &str, right: &Expr, around: Around) -> String {
         let sign = sign_of(operator);
         let sides = (
@@ -282,6 +306,7 @@ impl Writer<'_> {
             Expr::Like {
                 operand,
                 pattern,
+                escape,
                 fold,
                 negated,
                 ..
@@ -292,6 +317,9 @@ impl Writer<'_> {
                     (false, true) => "~~*",
                     (true, true) => "!~~*",
                 };
+                if *escape != Some('\\') {
+                    return self.with_escape((operand, pattern, *escape), operator, around);
+                }
                 self.matched(operand, operator, pattern, around)
             }
             Expr::Distinct {

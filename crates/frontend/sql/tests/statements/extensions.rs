@@ -347,3 +347,28 @@ fn who_cannot_look_into_the_schema_calls_none_of_its_functions_but_in_defaults()
     assert_eq!(client.state("drop role r"), "2BP01");
     client.ok("set role r; drop extension pgcrypto; reset role; drop role r");
 }
+
+/// Symptom: CREATE INDEX over a hash of 2^31 rounds could not be ended by anything but SIGKILL. Cause: what computes an index's columns has no ear for cancels.
+#[test]
+fn regress_hashes_that_nobody_could_end_are_refused() {
+    let mut client = Client::new();
+    client.ok("create extension pgcrypto; create table t (x text); insert into t values ('a')");
+    let salt = |cost| format!("crypt(x, '$2a${cost}$abcdefghijklmnopqrstuu')");
+    for sql in [
+        format!("create index on t ({})", salt("31")),
+        format!(
+            "alter table t add y text generated always as ({}) stored",
+            salt("13")
+        ),
+        format!("alter table t alter x type text using {}", salt("31")),
+    ] {
+        assert_eq!(client.state(&sql), "54000", "{sql}");
+    }
+    client.ok(&format!("create index on t ({})", salt("04")));
+    // Where a cancel is heard they run as long as they like.
+    client.ok("set statement_timeout = 100");
+    assert_eq!(
+        client.state(&format!("select {} from t", salt("31"))),
+        "57014"
+    );
+}

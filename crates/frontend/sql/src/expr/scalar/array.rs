@@ -39,9 +39,9 @@ pub(super) static ENTRIES: &[Entry] = &[
         let Some(array) = a.array(0) else {
             return Ok(Value::Null);
         };
-        let found = (first_of(array)?..).zip(array.items());
+        let found = (i64::from(first_of(array)?)..).zip(array.items());
         let found = found.filter(|(_, item)| equal(item, a.at(1)));
-        let found: Vec<Value> = found.map(|(number, _)| Value::Int4(number)).collect();
+        let found: Vec<Value> = found.map(|(number, _)| Value::Int4(number as i32)).collect();
         Ok(Value::Array(Array::of(Type::Int4, &found)))
     }),
     lenient(3278, "array_position", "anycompatiblearray anycompatible int4", "int4", |a| {
@@ -51,10 +51,10 @@ pub(super) static ENTRIES: &[Entry] = &[
         if a.is_null(2) {
             return Err(fault("22004", "initial position must not be null"));
         }
-        let found = (first_of(array)?..).zip(array.items());
-        let mut found = found.skip_while(|(number, _)| *number < a.int(2));
+        let found = (i64::from(first_of(array)?)..).zip(array.items());
+        let mut found = found.skip_while(|(number, _)| *number < i64::from(a.int(2)));
         let found = found.find(|(_, item)| equal(item, a.at(1)));
-        Ok(found.map_or(Value::Null, |(number, _)| Value::Int4(number)))
+        Ok(found.map_or(Value::Null, |(number, _)| Value::Int4(number as i32)))
     }),
     strict(6172, "trim_array", "anyarray int4", "anyarray", |a| {
         let Some(array) = a.array(0) else {

@@ -76,6 +76,12 @@ pub(super) fn crypt(
 }
 
 #[cold]
+/// Whether hashing with a salt takes longer than a moment: each more of its cost doubles that.
+pub(super) fn takes_long(salt: &str) -> bool {
+    let parts = salt.strip_prefix("$2a$").and_then(bcrypt_parts);
+    parts.is_some_and(|(cost, _)| cost > 12)
+}
+
 fn no_salt() -> SqlError {
     invalid("invalid salt")
 }
