@@ -36,6 +36,8 @@ const WRITERS_PER_COLLECTION: u32 = 8;
 const COLLECT_ITEMS: u32 = 256;
 /// Bytes of rows that a commit may give back for its slot.
 const COLLECT_BYTES: u64 = 1 << 20;
+/// Bytes of pages of large values and dropped trees that it may give back at least.
+const COLLECT_PAGES: u64 = 64 << 10;
 
 /// A transaction. Begun by [`Database::begin`](crate::Database::begin); dropped unfinished, it is rolled back.
 pub struct Transaction {
@@ -659,7 +661,9 @@ impl Transaction {
         let fresh = engine.store.take_fresh_tombstones(lease.slot());
         // Twice: a backlog becomes less. The bytes are the bound of a large one's.
         let items = u32::try_from(2 * fresh).map_or(u32::MAX - 1, |items| items.max(COLLECT_ITEMS));
-        let mut budget = Budget::new(items, COLLECT_BYTES).lazy();
+        // So it is with pages; the rest is maintenance's: they may have to be read first, and somebody waits here.
+        let pages = COLLECT_PAGES.max(2 * engine.store.take_fresh_chain_bytes(lease.slot()));
+        let mut budget = Budget::new(items, COLLECT_BYTES).with_pages(pages).lazy();
         let log = engine.log.slot(lease.slot());
         // An error here is not the transaction's: what is left is collected later, or reported by the next
         // operation that meets the same disk.

@@ -264,6 +264,72 @@ fn trap_garbage_of_a_long_snapshot_goes_in_bounded_steps() {
     assert_eq!(tombstones(&database), 0);
 }
 
+/// V67. Rows of five pages each, whose old values were written out long ago.
+#[test]
+fn trap_large_values_of_a_long_snapshot_go_in_bounded_steps() {
+    let (_directory, database, table) = with_table(&small());
+    let put = |number: u32, byte: u8| {
+        let value = vec![byte; 20_000];
+        database
+            .retry(|tx| tx.upsert(&table, &key(number % 20), &value))
+            .unwrap();
+    };
+    (0..20).for_each(|number| put(number, 0));
+    let old = database.begin().unwrap();
+    (0..200).for_each(|number| put(number, number as u8));
+    let before = database.statistics();
+    assert!(before.version_bytes > 200 * 20_000);
+    old.commit().unwrap();
+    database.sync().unwrap();
+    // Whoever commits next pays for some of it only: each page is read before it is free. Twice what eight writers have made is the
+    // most, and eight small ones have made nothing.
+    let mut worst = 0;
+    for number in 0..100u32 {
+        let before = database.statistics().pages_read;
+        database
+            .retry(|tx| tx.upsert(&table, &key(1000 + number), b"v"))
+            .unwrap();
+        worst = worst.max(database.statistics().pages_read - before);
+    }
+    assert!((1..64).contains(&worst), "a commit that read {worst} pages");
+    let left = database.statistics().version_bytes;
+    assert!(
+        left < before.version_bytes,
+        "it was the commits that collected"
+    );
+    // What is made goes as fast: two megabytes are replaced.
+    (0..100).for_each(|number| put(number, 7));
+    let left = database.statistics().version_bytes;
+    assert!(left < 1 << 20, "{left} bytes");
+    settle(&database);
+    let left = database.statistics().version_bytes;
+    assert!(left < 200_000, "{left} bytes");
+}
+
+/// A row with a large value that is updated all the time turns fat, and leaves no before-images: it is the values that pile up.
+#[test]
+fn trap_large_values_that_pile_up_have_an_idle_session_promoted() {
+    let (_directory, database, table) = with_table(&small());
+    let put = |number: u32, byte: u8| {
+        let value = vec![byte; 20_000];
+        database
+            .retry(|tx| tx.upsert(&table, &key(number % 5), &value))
+            .unwrap();
+    };
+    (0..5).for_each(|number| put(number, 1));
+    let idle = database.begin().unwrap();
+    let sees = value_of(&idle, &table, &key(0));
+    (0..2000).for_each(|number| put(number, 2));
+    let now = database.statistics();
+    assert_eq!(now.promotions, 1);
+    // 40 MB were replaced.
+    assert!(now.version_bytes < 20 << 20, "{}", now.version_bytes);
+    settle(&database);
+    let left = database.statistics().version_bytes;
+    assert!(left < 1 << 20, "{left} bytes for five rows");
+    assert_eq!(value_of(&idle, &table, &key(0)), sees);
+}
+
 #[test]
 fn trap_a_chain_of_any_length_is_read_and_only_memory_bounds_it() {
     let (_directory, database, table) = with_table(&small());

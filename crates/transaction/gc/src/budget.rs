@@ -1,10 +1,11 @@
 //! How much one step of cleaning may do, so that no single commit pays for a long snapshot's garbage.
 
-/// Work that one cleaning step may still do: items looked at, and bytes given back.
+/// Work that one cleaning step may still do: items looked at, bytes given back, and bytes of pages given back, each of which may have to be read first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Budget {
     items: u32,
     bytes: u64,
+    pages: u64,
     lazy: bool,
 }
 
@@ -13,15 +14,25 @@ impl Budget {
     pub const UNBOUNDED: Self = Self {
         items: u32::MAX,
         bytes: u64::MAX,
+        pages: u64::MAX,
         lazy: false,
     };
 
-    /// At most `items` looked at and `bytes` given back; the last item may go over `bytes`.
+    /// At most `items` looked at, `bytes` given back, and as many bytes of pages; the last item may go over `bytes`.
     pub const fn new(items: u32, bytes: u64) -> Self {
         Self {
             items,
             bytes,
+            pages: bytes,
             lazy: false,
+        }
+    }
+
+    /// The same with at most `bytes` of pages of large values and dropped trees; the last of them may go over that.
+    pub const fn with_pages(self, bytes: u64) -> Self {
+        Self {
+            pages: bytes,
+            ..self
         }
     }
 
@@ -47,6 +58,17 @@ impl Budget {
         }
         if self.bytes != u64::MAX {
             self.bytes = self.bytes.saturating_sub(bytes);
+        }
+        true
+    }
+
+    /// Takes `bytes` of pages that are given back next from the budget; false, and nothing taken, if there is none left for pages.
+    pub fn spend_pages(&mut self, bytes: u64) -> bool {
+        if self.pages == 0 {
+            return false;
+        }
+        if self.pages != u64::MAX {
+            self.pages = self.pages.saturating_sub(bytes);
         }
         true
     }
@@ -94,16 +116,20 @@ mod tests {
         let mut by_bytes = Budget::new(100, 10);
         assert!(by_bytes.spend(9) && by_bytes.spend(9) && !by_bytes.spend(1));
         assert_eq!(by_bytes.items(), 98);
+        let mut by_pages = Budget::new(100, 1000).with_pages(20);
+        assert!(by_pages.spend(500) && by_pages.spend_pages(19) && by_pages.spend_pages(8));
+        assert!(!by_pages.spend_pages(1) && !by_pages.is_spent() && by_pages.spend(1));
+        assert_eq!(by_pages, Budget::new(98, 499).with_pages(0));
         let mut shared = Budget::new(100, 1000);
         let aside = shared.set_aside();
         assert_eq!((shared.items(), aside.items()), (75, 25));
         while shared.spend(1) {}
         shared.give_back(aside);
-        assert_eq!(shared, Budget::new(25, 925));
+        assert_eq!(shared, Budget::new(25, 925).with_pages(1000));
         let mut unbounded = Budget::UNBOUNDED;
         let aside = unbounded.set_aside();
         assert!(aside == unbounded && unbounded == Budget::UNBOUNDED);
         unbounded.give_back(aside);
-        assert!((0..1000).all(|_| unbounded.spend(u64::MAX)));
+        assert!((0..1000).all(|_| unbounded.spend(u64::MAX) && unbounded.spend_pages(u64::MAX)));
     }
 }

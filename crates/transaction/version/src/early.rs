@@ -125,6 +125,11 @@ impl VersionStore {
                         ..
                     } if is_unseen(&mut early.snapshots, horizon, &version, &by) => {
                         let page_size = self.context().page_size();
+                        // V67.
+                        if !step.budget.spend_pages(work.first_step_bytes(page_size)) {
+                            collected.more = true;
+                            return Ok(());
+                        }
                         let is_free = step.repeat(page_size, collected, |log| {
                             self.free_chain_step(root, log, Purpose::Optional)
                         });

@@ -87,6 +87,8 @@ pub(crate) struct SlotVersions {
     newest_work: AtomicU64,
     /// Bytes of the pages of the chains on `work` that are not free yet.
     chain_bytes: AtomicU64,
+    /// Of them, since somebody asked ([`VersionStore::take_fresh_chain_bytes`]).
+    fresh_chain_bytes: AtomicU64,
     /// What collectors know, one at a time (V15).
     pub collecting: Mutex<Box<Collecting>>,
 }
@@ -154,6 +156,7 @@ impl SlotVersions {
             newest_transient: AtomicU64::new(0),
             newest_work: AtomicU64::new(0),
             chain_bytes: AtomicU64::new(0),
+            fresh_chain_bytes: AtomicU64::new(0),
             collecting: Mutex::new(Box::new(Collecting {
                 settling: Settling::new(context.page_size()),
                 held: Held::default(),
@@ -374,6 +377,7 @@ impl SlotVersions {
         // nothing.
         let bytes = work.chain_bytes(self.work.context().page_size());
         self.chain_bytes.fetch_add(bytes, Ordering::Relaxed);
+        self.fresh_chain_bytes.fetch_add(bytes, Ordering::Relaxed);
         drop(edge);
         // Relaxed: a collector that does not see it comes again.
         self.newest_work.store(stamp.get(), Ordering::Relaxed);
@@ -560,6 +564,13 @@ impl VersionStore {
     pub fn take_fresh_tombstones(&self, slot: SlotId) -> u64 {
         self.slot(slot)
             .map_or(0, |versions| versions.fresh.swap(0, Ordering::Relaxed))
+    }
+
+    /// Bytes of pages of large values that were replaced or deleted in a slot since the last call: who collects often enough frees as many, at least.
+    pub fn take_fresh_chain_bytes(&self, slot: SlotId) -> u64 {
+        self.slot(slot).map_or(0, |versions| {
+            versions.fresh_chain_bytes.swap(0, Ordering::Relaxed)
+        })
     }
 
     /// The trees of a slot, if the slot has made versions (V7).

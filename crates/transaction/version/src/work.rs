@@ -18,6 +18,7 @@
 use crate::collect::Patience;
 use crate::delta;
 use crate::error::damaged;
+use crate::pending::FREE_STEP;
 use crate::shortcut::{decode_link, encode_link};
 use vellum_base::codec::{Put, Reader};
 use vellum_base::{PageId, Result, Timestamp};
@@ -118,6 +119,15 @@ pub(crate) enum Work {
 }
 
 impl Work {
+    /// Bytes of the pages that the first step of freeing it gives back at most: what it is charged with. The other steps are charged one by one.
+    pub(crate) fn first_step_bytes(&self, page_size: usize) -> u64 {
+        let step = (FREE_STEP * page_size) as u64;
+        match self {
+            Self::Chain { .. } => self.chain_bytes(page_size).min(step),
+            Self::Tree { .. } => step,
+        }
+    }
+
     /// Bytes of the pages of a chain; zero of a tree.
     pub(crate) fn chain_bytes(&self, page_size: usize) -> u64 {
         match *self {
