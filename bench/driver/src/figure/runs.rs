@@ -129,9 +129,11 @@ pub(super) fn runs(figure: &Figure) -> Vec<Run> {
                 .max(1);
             let age = if figure.tiny { 0 } else { age };
             let flags = format!("{hold} --scan-at {age}");
-            [Osic, Fat, Graveyard, Full]
-                .map(|variant| Run::new(figure, variant.name(), variant.name(), variant, &flags))
-                .into()
+            let beside = [Osic, Fat, Graveyard, Full]
+                .map(|variant| Run::new(figure, variant.name(), variant.name(), variant, &flags));
+            // What `full` is to be equal to.
+            let alone = Run::new(figure, "no snapshot", "no snapshot", Full, "");
+            beside.into_iter().chain([alone]).collect()
         }
         FigureName::Twelve => [loads(figure), lookups(figure)].concat(),
         FigureName::Contention => contention(figure),

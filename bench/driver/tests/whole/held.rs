@@ -146,7 +146,7 @@ fn figures_run_their_variants_and_leave_json_and_a_picture() {
         ("9", "--warehouses 1 --pool-mib 16", 5, 1),
         ("10", "--warehouses 1 --pool-mib 16 --threads 1", 5, 1),
         ("11", "--warehouses 1 --pool-mib 16 --threads 1", 5, 2),
-        ("oom", "--warehouses 1 --pool-mib 16", 4, 4),
+        ("oom", "--warehouses 1 --pool-mib 16", 5, 5),
         // Four pools, and one or two threads.
         ("12", "--pool-mib 64 --threads 3", 4, 6),
         ("contention", "--pool-mib 16 --threads 2", 4, 6),
