@@ -513,6 +513,70 @@ fn usage_errors_have_a_code_of_their_own_and_help_explains() {
 }
 
 #[test]
+fn a_role_that_may_not_log_in_runs_nothing() {
+    let world = World::new();
+    let db = world.folder.path().join("shell");
+    let db = db.to_str().unwrap();
+    let sql = |arguments: &[&str]| vellum(&[&["sql", "--data", db][..], arguments].concat());
+    let made = sql(&["-c", "create role reader; create role guest login"]);
+    assert_eq!(code(&made), 0, "{}", stderr(&made));
+    for (user, text) in [
+        ("nobody", "role \"nobody\" does not exist"),
+        ("reader", "role \"reader\" is not permitted to log in"),
+    ] {
+        let refused = sql(&["--user", user, "-c", "create table t (a int)"]);
+        assert_eq!(code(&refused), 1);
+        assert!(stderr(&refused).contains(text), "{}", stderr(&refused));
+    }
+    let guest = sql(&["--user", "guest", "-q", "-c", "select current_user"]);
+    assert_eq!(code(&guest), 0, "{}", stderr(&guest));
+}
+
+#[test]
+fn a_server_that_cannot_listen_or_log_says_so_in_a_line() {
+    let world = World::new();
+    let db = world.folder.path().join("served");
+    let db = db.to_str().unwrap();
+    // An address for documents, which no machine has.
+    let address = "192.0.2.1:5432";
+    for (arguments, seen, text) in [
+        (
+            vec!["--listen", address, "--insecure-listen"],
+            1,
+            format!("cannot listen on {address}: "),
+        ),
+        (
+            vec![
+                "--listen",
+                "127.0.0.1:0",
+                "--http",
+                address,
+                "--insecure-http",
+            ],
+            1,
+            format!("cannot listen on {address} (http): "),
+        ),
+        (
+            vec!["--listen", "127.0.0.1:0", "--log", "nonsense"],
+            2,
+            "log: `nonsense`: `nonsense` is no level: off, error, warn, info, debug, trace"
+                .to_owned(),
+        ),
+    ] {
+        let all = [
+            &["serve", "--data", db, "--unix-socket", "false"][..],
+            &arguments,
+        ]
+        .concat();
+        let output = vellum(&all);
+        assert_eq!(code(&output), seen, "{arguments:?}: {}", stderr(&output));
+        let told = stderr(&output);
+        let last = told.lines().last().unwrap_or_default();
+        assert!(last.contains(&text), "{told}");
+    }
+}
+
+#[test]
 fn output_that_nobody_reads_any_more_is_no_error() {
     let world = World::new();
     let db = world.closed();

@@ -20,9 +20,9 @@ use crate::wire::outbound::Outbound;
 use mio::unix::SourceFd;
 use mio::{Events, Interest, Poll, Token, Waker};
 use rustix::net::sockopt;
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, VecDeque};
 use std::io::{self, Write};
-use std::net::TcpListener;
+use std::net::{Shutdown, TcpListener};
 use std::os::fd::{AsRawFd, RawFd};
 use std::os::unix::net::UnixListener;
 use std::sync::atomic::Ordering;
@@ -35,6 +35,9 @@ use vellum_base::maps::HashMap;
 const WAKE: Token = Token(usize::MAX);
 /// How long accepting pauses after the system refused a descriptor.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
+/// How long a client that was refused has for reading why, and how many may read at a time.
+const REFUSED_PATIENCE: Duration = Duration::from_secs(1);
+const REFUSED_MAX: usize = 256;
 /// How soon a client that vanished without a word is noticed: idle time, then probes.
 const KEEPALIVE_IDLE: Duration = Duration::from_secs(60);
 const KEEPALIVE_INTERVAL: Duration = Duration::from_secs(20);
@@ -80,6 +83,9 @@ pub struct Door {
     deadlines: BTreeSet<(u64, usize)>,
     /// When accepting is tried again.
     accept_again: Option<u64>,
+    /// Sockets of clients that were told that there are too many, with the moment when they are closed: closed at once, with what the client has said unread,
+    /// they would be reset, and it might never read why.
+    refused: VecDeque<(u64, Arc<Socket>)>,
 }
 
 impl Bell {
@@ -158,6 +164,7 @@ impl Door {
             of_process: HashMap::default(),
             deadlines: BTreeSet::new(),
             accept_again: None,
+            refused: VecDeque::new(),
         })
     }
 
@@ -193,6 +200,7 @@ impl Door {
                 }
             }
             self.wake_expired();
+            self.close_refused();
             if stopping {
                 self.close();
                 for slot in 0..self.slots.len() {
@@ -213,7 +221,9 @@ impl Door {
     /// How long there is nothing to do unless something happens.
     fn patience(&self) -> Option<Duration> {
         let first = self.deadlines.first().map(|(at, _)| *at);
-        let next = [first, self.accept_again].into_iter().flatten().min()?;
+        let refused = self.refused.front().map(|(at, _)| *at);
+        let next = [first, self.accept_again, refused];
+        let next = next.into_iter().flatten().min()?;
         // Rounded up: the system's timer has milliseconds.
         let nanos = next
             .saturating_sub(monotonic_nanos())
@@ -259,21 +269,44 @@ impl Door {
         }
     }
 
-    fn let_in(&self, socket: Socket) {
-        let shared = &self.shared;
+    fn let_in(&mut self, socket: Socket) {
+        let (shared, socket) = (&self.shared, Arc::new(socket));
         shared.counts.accepted.fetch_add(1, Ordering::Relaxed);
         let Some(login) = shared.sessions.begin_login() else {
-            shared.counts.refused.fetch_add(1, Ordering::Relaxed);
-            refuse(&socket);
+            self.refuse(socket);
             return;
         };
-        let (of_work, socket) = (shared.clone(), Arc::new(socket));
+        let (of_work, of_client) = (shared.clone(), socket.clone());
         let handed = shared.crew.run(move || {
-            let rest = login::run(&of_work, socket, login);
+            let rest = login::run(&of_work, of_client, login);
             of_work.bell.rest(rest);
         });
         if let Err(error) = handed {
             tracing::error!(%error, "no thread for a new connection");
+            self.refuse(socket);
+        }
+    }
+
+    /// Tells a client that there are too many, without waiting for it: what does not fit into the socket's buffer, which is empty, is
+    /// not told.
+    fn refuse(&mut self, socket: Arc<Socket>) {
+        self.shared.counts.refused.fetch_add(1, Ordering::Relaxed);
+        let mut out = Outbound::new();
+        too_many().write(&mut out);
+        let _ = (&mut &*socket).write(out.as_slice());
+        socket.shut_down(Shutdown::Write);
+        if self.refused.len() >= REFUSED_MAX {
+            self.refused.pop_front();
+        }
+        let patience = u64::try_from(REFUSED_PATIENCE.as_nanos()).unwrap_or(u64::MAX);
+        let at = monotonic_nanos().saturating_add(patience);
+        self.refused.push_back((at, socket));
+    }
+
+    fn close_refused(&mut self) {
+        let now = monotonic_nanos();
+        while self.refused.front().is_some_and(|(at, _)| *at <= now) {
+            self.refused.pop_front();
         }
     }
 
@@ -371,13 +404,4 @@ impl Listener {
             Self::Closed => Ok(None),
         }
     }
-}
-
-/// Tells a client that there are too many, without waiting for it: what does not fit into the socket's buffer, which is empty, is
-/// not told.
-fn refuse(socket: &Socket) {
-    let mut out = Outbound::new();
-    too_many().write(&mut out);
-    let _ = (&mut &*socket).write(out.as_slice());
-    socket.shut_down(std::net::Shutdown::Both);
 }

@@ -5,6 +5,7 @@
 use crate::auth::rules::Rules;
 use crate::door::Listener;
 use crate::files;
+use crate::server::StartError;
 use crate::settings::{Settings, SettingsError};
 use std::io;
 use std::net::{SocketAddr, TcpListener, ToSocketAddrs};
@@ -49,7 +50,7 @@ pub fn check(settings: &Settings, rules: &Rules) -> Result<(), SettingsError> {
 ///
 /// # Errors
 /// As [`check`], and if an address is taken.
-pub fn bind(settings: &Settings, rules: &Rules) -> Result<Bound, SettingsError> {
+pub fn bind(settings: &Settings, rules: &Rules) -> Result<Bound, StartError> {
     let mut bound = Bound::default();
     for text in &settings.listen {
         let addresses = resolve(text)?;
@@ -92,7 +93,7 @@ pub fn bind(settings: &Settings, rules: &Rules) -> Result<Bound, SettingsError> 
 ///
 /// # Errors
 /// As [`bind`].
-pub fn bind_http(settings: &Settings) -> Result<Option<TcpListener>, SettingsError> {
+pub fn bind_http(settings: &Settings) -> Result<Option<TcpListener>, StartError> {
     if settings.http.is_empty() {
         return Ok(None);
     }
@@ -101,7 +102,8 @@ pub fn bind_http(settings: &Settings) -> Result<Option<TcpListener>, SettingsErr
         check_http(settings, *address)?;
     }
     let listener = TcpListener::bind(&addresses[..]).map_err(|error| {
-        io::Error::new(error.kind(), format!("http: {}: {error}", settings.http))
+        let what = format!("cannot listen on {} (http): {error}", settings.http);
+        io::Error::new(error.kind(), what)
     })?;
     Ok(Some(listener))
 }
@@ -159,8 +161,10 @@ fn listen(address: SocketAddr) -> io::Result<TcpListener> {
 
 fn listen_unix(directory: &Path, port: u16) -> io::Result<(UnixListener, PathBuf)> {
     let path = directory.join(format!(".s.PGSQL.{port}"));
-    let named =
-        |error: io::Error| io::Error::new(error.kind(), format!("{}: {error}", path.display()));
+    let named = |error: io::Error| {
+        let what = format!("cannot listen on {}: {error}", path.display());
+        io::Error::new(error.kind(), what)
+    };
     // A socket that somebody answers at is not ours to take; one that a crash left is nobody's.
     if UnixStream::connect(&path).is_ok() {
         return Err(named(io::ErrorKind::AddrInUse.into()));

@@ -281,6 +281,13 @@ impl SqlError {
         self
     }
 
+    /// Says where it happened, unless that is known.
+    #[must_use]
+    pub(crate) fn or_context(mut self, context: impl FnOnce() -> String) -> Self {
+        self.inner.context.get_or_insert_with(context);
+        self
+    }
+
     /// Names the table, and its schema as an image of the catalog calls it.
     #[must_use]
     pub(crate) fn on_table(mut self, table: &Relation, catalog: &Catalog) -> Self {

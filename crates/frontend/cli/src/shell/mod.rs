@@ -94,6 +94,7 @@ pub fn run(options: &Options, out: &mut dyn Write) -> Result<bool, Failure> {
     // What a process left behind that was killed.
     let _ = std::fs::remove_dir_all(&spill);
     database.set_spill_directory(spill);
+    admit(&database, &options.user)?;
     let session = database
         .session(SessionOptions {
             user: options.user.clone(),
@@ -119,6 +120,22 @@ pub fn run(options: &Options, out: &mut dyn Write) -> Result<bool, Failure> {
     drop(database);
     engine.close()?;
     Ok(well)
+}
+
+/// That a role may log in, as a server would ask it.
+///
+/// # Errors
+/// If it may not, or there is none.
+fn admit(database: &SqlDatabase, user: &str) -> Result<(), Failure> {
+    let role = database.role(user);
+    let role = role.map_err(|error| Failure::failed(error.to_string()))?;
+    match role {
+        None => Err(Failure::failed(format!("role \"{user}\" does not exist"))),
+        Some(role) if !role.login => Err(Failure::failed(format!(
+            "role \"{user}\" is not permitted to log in"
+        ))),
+        Some(_) => Ok(()),
+    }
 }
 
 impl Shell<'_> {

@@ -83,6 +83,8 @@ pub struct Connection {
     mode: Mode,
     /// An error waits to be sent although nobody asked for a flush.
     urgent: bool,
+    /// The client was told that it may say something new, and has not: what it is late with is counted from there.
+    awaited: bool,
     /// How long it waits for its client.
     pause: Duration,
     crew: Crew,
@@ -157,6 +159,7 @@ impl Connection {
             session,
             mode: Mode::Serving,
             urgent: false,
+            awaited: false,
             pause: PAUSE,
             crew,
             limits,
@@ -327,8 +330,12 @@ impl Connection {
                 self.limits.idle_in_transaction,
             ),
         };
-        // What the session has set goes before what the server has.
-        let idle = match self.session.milliseconds(name) {
+        // What the session has set goes before what the server has, and says nothing in the middle of a pipeline.
+        let own = match self.awaited {
+            true => self.session.milliseconds(name),
+            false => 0,
+        };
+        let idle = match own {
             0 => limit,
             own => Some(Duration::from_millis(own)),
         };
@@ -344,6 +351,7 @@ impl Connection {
     fn ready(&mut self) -> Result<(), End> {
         self.tell_news();
         self.out.ready(self.session.status().byte());
+        self.awaited = true;
         self.flush()
     }
 

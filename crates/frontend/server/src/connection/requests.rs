@@ -57,6 +57,7 @@ impl From<End> for Failure {
 impl Connection {
     /// Handles one message.
     pub(super) fn handle(&mut self, kind: u8, body: Range<usize>) -> Result<(), End> {
+        self.awaited = false;
         match self.mode {
             Mode::Serving => {}
             Mode::Skipping if !matches!(kind, b'S' | b'X') => return Ok(()),
@@ -288,12 +289,11 @@ impl Connection {
                 _ => self.session.copy_fail("no message"),
             }),
             kind => {
-                let what = format!("unexpected message type 0x{kind:02X} during COPY from stdin");
-                // The session forgets the COPY; the client is told what it did.
-                let _ = self.session.copy_fail(&what);
-                Tally::count(&self.place.seat().tally.errors, 1);
-                Report::error(PROTOCOL_VIOLATION, what).write(&mut self.out);
-                return self.after_error(extended);
+                let error = self.session.copy_broken(kind);
+                self.tell(&error)?;
+                // Nobody knows what the client takes for its data, and what not.
+                let text = "terminating connection because protocol synchronization was lost";
+                return Err(End::Told(Report::fatal(PROTOCOL_VIOLATION, text)));
             }
         };
         match result {

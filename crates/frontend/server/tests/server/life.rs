@@ -95,6 +95,26 @@ fn a_session_sets_for_how_long_it_may_be_idle() {
 }
 
 #[test]
+fn a_session_in_the_middle_of_a_pipeline_is_not_idle() {
+    let world = with_http();
+    let mut raw = world.raw();
+    raw.send(&query(
+        "set idle_session_timeout = 100; set idle_in_transaction_session_timeout = 100",
+    ));
+    raw.until_ready();
+    let select = [parse("", "select 1"), bind("", ""), execute("")].concat();
+    raw.send(&[select, message(b'H', b"")].concat());
+    for kind in *b"12DC" {
+        assert_eq!(raw.receive().unwrap().kind, kind);
+    }
+    wait_until(|| metric(&world, "sessions_parked") == 1);
+    std::thread::sleep(std::time::Duration::from_millis(500));
+    raw.assert_alive();
+    // Now it is.
+    assert_eq!(raw.until_end()[0].sqlstate(), "57P05");
+}
+
+#[test]
 fn a_server_that_stops_tells_everybody() {
     let world = with_http();
     let mut parked = world.raw();

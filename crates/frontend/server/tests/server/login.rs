@@ -226,6 +226,25 @@ fn one_connection_too_many_is_refused_and_the_superuser_has_places_left() {
     }
 }
 
+/// Symptom: a client that had sent its first message was reset, and never read why.
+#[test]
+fn regress_a_flood_of_logins_is_told_that_there_are_too_many() {
+    let world = World::trusting_with(|settings| settings.login_timeout_seconds = 30);
+    let mut alive = world.raw();
+    let silent: Vec<Raw> = (0..300).map(|_| Raw::new(world.address())).collect();
+    let mut late: Vec<Raw> = (0..50).map(|_| Raw::new(world.address())).collect();
+    for client in &mut late {
+        client.send(&startup(&[("user", "vellum")]));
+    }
+    for client in &mut late {
+        let told = client.until_end();
+        assert_eq!((told.len(), &*told[0].sqlstate()), (1, "53300"));
+        assert_eq!(told[0].field(b'S').as_deref(), Some("FATAL"));
+    }
+    drop(silent);
+    alive.assert_alive();
+}
+
 #[test]
 fn a_login_that_takes_too_long_is_over() {
     let world = World::new(|settings| settings.login_timeout_seconds = 1);

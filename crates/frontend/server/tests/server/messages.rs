@@ -138,6 +138,34 @@ fn data_of_a_copy_that_is_not_there_are_ignored() {
 }
 
 #[test]
+fn what_has_no_place_among_the_data_of_a_copy_ends_the_connection() {
+    let world = World::trusting();
+    let mut raw = world.raw();
+    raw.send(&query("create table t (a int)"));
+    raw.until_ready();
+    for other in [query("select 1"), parse("", "select 1")] {
+        let mut raw = world.raw();
+        raw.send(&query("copy t from stdin"));
+        assert_eq!(raw.receive().unwrap().kind, b'G');
+        // These two are passed over.
+        raw.send(&[message(b'd', b"1\n"), sync(), message(b'H', b"")].concat());
+        raw.send(&other);
+        let end = raw.until_end();
+        let text = format!(
+            "unexpected message type 0x{:02X} during COPY from stdin",
+            other[0]
+        );
+        let told = |at: usize, letter| end[at].field(letter).unwrap_or_default();
+        assert_eq!((told(0, b'S'), told(0, b'M')), ("ERROR".to_owned(), text));
+        assert_eq!(told(0, b'W'), "COPY t, line 2");
+        assert_eq!((&*told(1, b'S'), end.len()), ("FATAL", 2));
+        assert!(end.iter().all(|message| message.sqlstate() == "08P01"));
+    }
+    raw.send(&query("copy t to stdout"));
+    assert_eq!(raw.kinds(), "HcC", "nothing was copied");
+}
+
+#[test]
 fn prop_no_stream_of_bytes_disturbs_another_connection() {
     let world = World::trusting();
     let mut other = world.raw();

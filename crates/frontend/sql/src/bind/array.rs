@@ -6,7 +6,7 @@ use super::types::{folded, object_name};
 use super::{Binder, Bound, holding};
 use crate::catalog::Named;
 use crate::error::{Result, SqlError};
-use crate::expr::{Builtin, CatalogFunction, Comparison, Expr, Quantifier, RowTest};
+use crate::expr::{Builtin, CatalogFunction, Comparison, Expr, Quantifier, RowTest, Searched};
 use crate::plan::SubqueryKind;
 use crate::sqlstate;
 use sqlparser::ast::{self, BinaryOperator};
@@ -310,8 +310,20 @@ impl Binder<'_> {
             ty.array()
         };
         let array = self.coerce(array, array_ty, Typmod::NONE, CastContext::Implicit)?;
-        let function = CatalogFunction::AnyOf(comparison, quantifier);
-        Ok(Bound::new(call(function, vec![value, array]), Type::Bool))
+        let negated = match (comparison, quantifier) {
+            (Comparison::Equal, Quantifier::Any) => false,
+            (Comparison::NotEqual, Quantifier::All) => true,
+            _ => {
+                let function = CatalogFunction::AnyOf(comparison, quantifier);
+                return Ok(Bound::new(call(function, vec![value, array]), Type::Bool));
+            }
+        };
+        let among = Expr::Among {
+            operand: Box::new(value),
+            array: Searched::new(array),
+            negated,
+        };
+        Ok(Bound::new(among, Type::Bool))
     }
 
     /// `value <operator> ANY (ARRAY[…])` of an operator that compares nothing: LIKE, patterns.

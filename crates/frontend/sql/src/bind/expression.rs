@@ -3,6 +3,7 @@
 use super::aggregate::AggregateKind;
 use super::array::array_subquery;
 use super::call::{all_of, column_of_row};
+use super::clauses::check_plain;
 use super::extension::kept_function_of;
 use super::near::{decides, tells_more};
 use super::operator::{no_unary_operator, several_operators};
@@ -12,7 +13,7 @@ use super::types::{folded, folded_before, interval_modifier, object_name};
 use super::window::needs_window;
 use super::{Binder, Bound};
 use crate::error::{Result, SqlError};
-use crate::expr::{Expr, Quantifier, RowTest};
+use crate::expr::{Expr, Listed, Quantifier, RowTest};
 use crate::plan::{SetFunction, SubqueryKind};
 use crate::sqlstate;
 use sqlparser::ast::{self, BinaryOperator, UnaryOperator};
@@ -24,6 +25,7 @@ impl Binder<'_> {
     /// # Errors
     /// For names, types and functions that are not there; `0A000` for syntax that nothing here evaluates.
     pub fn expr(&mut self, node: &ast::Expr) -> Result<Bound> {
+        self.step()?;
         match self.expr_inner(node) {
             Ok(bound) => Ok(bound.from(start_of(node))),
             Err(error) if error.is_placed() => Err(error),
@@ -599,7 +601,7 @@ impl Binder<'_> {
             .collect::<Result<Box<[_]>>>()?;
         let expr = Expr::In {
             operand: Box::new(operand),
-            list: items,
+            list: Listed::new(items),
             negated,
         };
         Ok(Bound::new(expr, Type::Bool))
@@ -727,7 +729,9 @@ impl Binder<'_> {
                 return Err(SqlError::unsupported("a subquery as an argument"));
             }
         };
-        self.call(&name, arguments)
+        let bound = self.call(&name, arguments)?;
+        check_plain(function)?;
+        Ok(bound)
     }
 }
 

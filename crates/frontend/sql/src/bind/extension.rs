@@ -3,6 +3,7 @@
 //! The text of a definition names such a function by its oid ([`kept_function`]), as it does types: so it goes on meaning the same whatever the search path is and wherever
 //! the extension is moved. Such a name stands for all functions of one name: which of them is meant the types of the arguments say, each time the text is bound.
 
+use super::clauses::check_plain;
 use super::types::object_name;
 use super::window::over_specified;
 use super::{Binder, Bound};
@@ -52,6 +53,29 @@ pub(crate) fn functions_in(sql: &str) -> Vec<Scalar> {
         }
     }
     found
+}
+
+/// That a client's text does not call a function by the name that only definitions have for it: no right on its schema would be asked for.
+///
+/// # Errors
+/// `42883`.
+pub(crate) fn refuse_kept(sql: &str) -> Result<()> {
+    if !sql.contains(KEPT) {
+        return Ok(());
+    }
+    let tokens = Tokenizer::new(&PostgreSqlDialect {}, sql).tokenize();
+    let mut words = tokens.unwrap_or_default();
+    words.retain(|token| !matches!(token, Token::Whitespace(_)));
+    for three in words.windows(3) {
+        if let [Token::Word(schema), Token::Period, Token::Word(name)] = three
+            && name.quote_style.is_some()
+            && kept_function_of(Some(&schema.value.to_lowercase()), &name.value).is_some()
+        {
+            let message = format!("function pg_catalog.{} does not exist", quoted(&name.value));
+            return Err(SqlError::new(sqlstate::UNDEFINED_FUNCTION, message));
+        }
+    }
+    Ok(())
 }
 
 /// What a function is called where it is called, without its schema.
@@ -142,6 +166,9 @@ impl Binder<'_> {
         let found = self.call_of_extension(&all, arguments, !is_kept)?;
         if found.is_some() && function.over.is_some() {
             return Err(over_specified(own));
+        }
+        if found.is_some() {
+            check_plain(function)?;
         }
         found.ok_or_else(|| self.no_function(&format!("{schema}.{own}"), &types))
     }

@@ -10,6 +10,7 @@ mod array;
 mod assigned;
 mod call;
 mod choice;
+mod clauses;
 mod coerce;
 mod domains;
 mod enums;
@@ -32,6 +33,7 @@ use domains::KnownDomains;
 pub(crate) use expression::number;
 pub(crate) use extension::{
     called_name, function_shown, functions_in, functions_reached, kept_function, kept_function_of,
+    refuse_kept,
 };
 pub(crate) use row::{query_of, row_of};
 pub(crate) use scope::{
@@ -46,7 +48,7 @@ pub(crate) use window::{WINDOW_SLOTS, Window, WindowKind, check_number};
 use crate::catalog::{Catalog, Kind, Named, Oid, Relation};
 use crate::error::{Result, SqlError};
 use crate::expr::{Expr, Scalar};
-use crate::plan::{General, NamesOfWith, Source, Subquery, Writing};
+use crate::plan::{Done, Ends, General, NamesOfWith, Source, Subquery, Writing};
 use crate::roles::Rights;
 use crate::sqlstate;
 use sqlparser::ast;
@@ -176,6 +178,9 @@ pub(crate) struct Binder<'c> {
     pub search_path: &'c [Oid],
     pub settings: &'c Settings,
     pub text: &'c str,
+    /// What may end it before it is done.
+    pub ends: Option<Ends<'c>>,
+    pub done: Done,
     /// Types of the parameters; `None`: not known (yet).
     pub params: Vec<Option<Type>>,
     /// Whether it may have parameters: what is kept in the catalog has none.
@@ -264,6 +269,8 @@ impl<'c> Binder<'c> {
             search_path,
             settings,
             text,
+            ends: None,
+            done: Done::default(),
             params: Vec::new(),
             takes_params: true,
             void_params: Vec::new(),

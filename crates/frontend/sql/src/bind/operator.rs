@@ -8,7 +8,7 @@ use crate::sqlstate;
 use sqlparser::ast::BinaryOperator;
 use std::borrow::Cow;
 use vellum_row::arithmetic::{Operator, resolve};
-use vellum_row::{CastContext, Type, Typmod, cast_between};
+use vellum_row::{CastContext, Type, Typmod, Value, cast_between};
 
 impl Binder<'_> {
     /// An operator between two operands.
@@ -92,8 +92,8 @@ impl Binder<'_> {
         let right = self.coerce(right, resolved.right, Typmod::NONE, CastContext::Implicit)?;
         let expr = Expr::Arithmetic {
             operator: arithmetic,
-            left: Box::new(left),
-            right: Box::new(right),
+            left: Box::new(typed_null(left, resolved.left)),
+            right: Box::new(typed_null(right, resolved.right)),
         };
         Ok(Bound::new(expr, resolved.result))
     }
@@ -297,4 +297,17 @@ pub(super) fn comparison_type(left: Option<Type>, right: Option<Type>) -> Option
         }
     }
     None
+}
+
+/// A null that tells its type: of an operation that is shown and bound again it decides which one is meant.
+fn typed_null(operand: Expr, ty: Type) -> Expr {
+    match operand {
+        Expr::Const(Value::Null) => Expr::Cast {
+            operand: Box::new(operand),
+            ty,
+            typmod: Typmod::NONE,
+            explicit: true,
+        },
+        other => other,
+    }
 }

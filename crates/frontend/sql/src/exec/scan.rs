@@ -5,14 +5,14 @@ use super::system::KeptRows;
 use super::{Flow, Run};
 use crate::error::{Result, SqlError};
 use crate::expr::{Expr, RowRef, Subresult};
-use crate::plan::{Access, Join, Source, SourceKind};
+use crate::plan::{Access, Join, Several, Source, SourceKind};
 use crate::rows::{KeyShape, Shape, primary_key_of};
 use smallvec::SmallVec;
 use std::collections::VecDeque;
 use std::ops::{Bound, ControlFlow};
 use std::rc::Rc;
 use vellum::Transaction;
-use vellum_row::{KeyRange, Type, Value};
+use vellum_row::{KeyRange, Type, Value, ValueRef};
 
 /// Tables whose rows are at hand together without an allocation.
 const FEW_TABLES: usize = 3;
@@ -270,13 +270,26 @@ impl Run<'_, '_> {
         let frame = self.frame(rows, &[], subqueries);
         let codec = &shape.keys[number].codec;
         let pinned = access.equal.len() - 1;
-        let mut points = Vec::with_capacity(any.len());
-        for item in any {
-            let value = item.eval(&frame)?;
-            let value = value.as_ref();
+        let mut points = Vec::new();
+        let mut add = |value: ValueRef<'_>| -> Result<()> {
             let mut key = prefix.clone();
             if !value.is_null() && codec.encode_equal(pinned, value, &mut key)? {
                 points.push(key);
+            }
+            Ok(())
+        };
+        match any {
+            Several::List(list) => {
+                for item in list {
+                    add(item.eval(&frame)?.as_ref())?;
+                }
+            }
+            Several::Array(array) => {
+                if let ValueRef::Array(array) = array.eval(&frame)?.as_ref() {
+                    for item in array.items() {
+                        add(item.as_ref())?;
+                    }
+                }
             }
         }
         points.sort_unstable();

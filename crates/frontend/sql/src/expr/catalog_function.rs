@@ -566,6 +566,10 @@ pub(super) fn call<'a>(
             int4(i32::try_from(count).ok())
         }
         F::ArrayPosition => match of_array(0) {
+            Some(array) if array.dimensions().nth(1).is_some() => {
+                let text = "searching for elements in multidimensional arrays is not supported";
+                return Err(SqlError::new(sqlstate::FEATURE_NOT_SUPPORTED, text));
+            }
             Some(array) => int4(array::position(array, value(1))),
             None => Value::Null,
         },

@@ -13,6 +13,7 @@ mod catalog_function;
 mod catalog_objects;
 mod domain;
 mod function;
+mod lists;
 mod plain;
 mod record;
 mod rows;
@@ -22,6 +23,7 @@ pub(crate) use catalog_function::{AdvisoryAction, CatalogFunction, Quantifier};
 pub(crate) use catalog_function::{CatalogEntry, VOID, catalog_functions, type_oid};
 pub(crate) use domain::{DomainRules, NESTED_MAX};
 pub(crate) use function::{Builtin, Signature};
+pub(crate) use lists::{ListSets, Listed, Searched};
 pub(crate) use plain::Plain;
 pub(crate) use record::{RowFields, RowType, expanded, fields, send as send_record};
 pub(crate) use rows::{RowSet, RowTest, RowsFrom};
@@ -128,7 +130,13 @@ pub(crate) enum Expr {
     Coalesce(Box<[Expr]>),
     In {
         operand: Box<Expr>,
-        list: Box<[Expr]>,
+        list: Listed,
+        negated: bool,
+    },
+    /// `= ANY (array)`, or `<> ALL (array)`.
+    Among {
+        operand: Box<Expr>,
+        array: Box<Searched>,
         negated: bool,
     },
     Like {
@@ -279,6 +287,10 @@ pub(crate) trait Environment {
     /// # Errors
     /// The function's.
     fn ask(&self, function: Builtin, arguments: &[Value]) -> Result<Value>;
+    /// What is kept of lists for the run.
+    fn lists(&self) -> Option<&ListSets> {
+        None
+    }
     /// The rows of a system relation.
     ///
     /// # Errors
@@ -398,6 +410,12 @@ macro_rules! children {
                 let $child = operand;
                 $work;
                 list.$iter().for_each(|$child| $work);
+            }
+            Expr::Among { operand, array, .. } => {
+                let $child = operand;
+                $work;
+                let $child = array;
+                $work;
             }
         }
     };
@@ -614,8 +632,17 @@ impl Expr {
                 negated,
             } => {
                 let value = operand.eval(frame)?;
-                let items = list.iter().map(|item| item.eval(frame));
-                is_in(value.as_ref(), list.is_empty(), items, *negated)?
+                let found = lists::in_list(value.as_ref(), list, *negated, frame)?;
+                found.map_or(Out::NULL, Out::bool)
+            }
+            Self::Among {
+                operand,
+                array,
+                negated,
+            } => {
+                let value = operand.eval(frame)?;
+                let found = lists::in_array(value.as_ref(), array, *negated, frame)?;
+                found.map_or(Out::NULL, Out::bool)
             }
             Self::Like {
                 operand,
@@ -739,29 +766,4 @@ fn all<'a>(operands: &'a [Expr], frame: &Frame<'a>, decisive: bool) -> Result<Ou
     } else {
         Out::bool(!decisive)
     })
-}
-
-fn is_in<'a>(
-    value: ValueRef<'_>,
-    is_empty: bool,
-    items: impl Iterator<Item = Result<Out<'a>>>,
-    negated: bool,
-) -> Result<Out<'a>> {
-    if is_empty {
-        return Ok(Out::bool(negated));
-    }
-    if value.is_null() {
-        return Ok(Out::NULL);
-    }
-    let mut null = false;
-    for item in items {
-        let item = item?;
-        let item = item.as_ref();
-        if item.is_null() {
-            null = true;
-        } else if compare(value, item).is_eq() {
-            return Ok(Out::bool(!negated));
-        }
-    }
-    Ok(if null { Out::NULL } else { Out::bool(negated) })
 }

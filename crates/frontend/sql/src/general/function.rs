@@ -1,7 +1,7 @@
 //! Expressions as functions that operators call.
 
 use crate::error::{Result, SqlError};
-use crate::expr::{Builtin, Environment, Expr, Frame, RowRef, RowTest};
+use crate::expr::{Builtin, Environment, Expr, Frame, ListSets, RowRef, RowTest};
 use crate::plan::Subquery;
 use std::any::Any;
 use std::sync::Arc;
@@ -22,6 +22,7 @@ pub(super) struct Away {
     pub params: Arc<[Value]>,
     pub settings: Settings,
     pub line: Line,
+    pub lists: ListSets,
 }
 
 /// What the session is asked.
@@ -61,6 +62,10 @@ impl Environment for Away {
 
     fn hears_ends(&self) -> bool {
         true
+    }
+
+    fn lists(&self) -> Option<&ListSets> {
+        Some(&self.lists)
     }
 
     fn ask(&self, function: Builtin, arguments: &[Value]) -> Result<Value> {

@@ -21,6 +21,8 @@ const UNKNOWN_ROWS: f64 = 1000.0;
 const UNKNOWN: f64 = 1.0 / 3.0;
 /// What a pattern leaves.
 const PATTERN: f64 = 0.05;
+/// Elements of an array of which nothing is known.
+const SOME: f64 = 10.0;
 
 /// What is known of a source.
 #[derive(Clone, Debug)]
@@ -232,6 +234,19 @@ fn selectivity<'s>(
         } => {
             let one = distinct(operand).map_or(0.05, |distinct| 1.0 / distinct);
             let found = (one * list.len() as f64).min(1.0);
+            if *negated { 1.0 - found } else { found }
+        }
+        Expr::Among {
+            operand,
+            array,
+            negated,
+        } => {
+            let one = distinct(operand).map_or(0.05, |distinct| 1.0 / distinct);
+            let many = match &***array {
+                Expr::Const(Value::Array(array)) => array.as_ref().len() as f64,
+                _ => SOME,
+            };
+            let found = (one * many).min(1.0);
             if *negated { 1.0 - found } else { found }
         }
         Expr::InSubquery { .. } | Expr::Rows { .. } | Expr::Subquery(_) => 0.5,

@@ -24,6 +24,7 @@ pub(super) fn type_of(expr: &Expr, level: &Level) -> Option<Type> {
         | Expr::Compare { .. }
         | Expr::Distinct { .. }
         | Expr::In { .. }
+        | Expr::Among { .. }
         | Expr::InSubquery { .. }
         | Expr::Rows { .. }
         | Expr::Like { .. } => Type::Bool,

@@ -9,7 +9,7 @@ use super::sieve::Sieve;
 use crate::bind::{Aggregate, AggregateKind, WINDOW_SLOTS};
 use crate::error::{Result, SqlError};
 use crate::exec::{KeptRows, Run};
-use crate::expr::{Explain, Expr};
+use crate::expr::{Explain, Expr, ListSets};
 use crate::plan::{Body, Grouping, Select, SetCall, SortBy, Source, SourceKind, Subquery, choose};
 use sqlparser::ast::SetOperator;
 use std::sync::Arc;
@@ -80,6 +80,7 @@ impl<'t, 'r, 'w> Translation<'t, 'r, 'w> {
             params: run.params.into(),
             settings: run.env.settings().clone(),
             line: line.clone(),
+            lists: ListSets::default(),
         });
         Self {
             run,

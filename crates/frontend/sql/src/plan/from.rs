@@ -4,6 +4,7 @@
 
 use super::path::Access;
 use super::select::{Origin, Select, SourceKind};
+use super::with_order::of_hidden;
 use super::{OutputColumn, SetCall, SetFunction};
 use crate::bind::{Binder, Meaning, Reader, Scope, ScopeColumn, ScopeTable, folded};
 use crate::catalog::{Kind, Relation};
@@ -130,9 +131,9 @@ impl Binder<'_> {
     ) -> Result<SourceKind> {
         self.with_uses += 1;
         if self.with_uses > WITH_USES {
-            let text = "queries of WITH are read too often";
-            return Err(SqlError::new(sqlstate::STATEMENT_TOO_COMPLEX, text));
+            return Err(super::limits::read_too_often());
         }
+        self.binds_with()?;
         if self.view_depth >= VIEW_DEPTH || self.with_depth >= VIEW_DEPTH {
             return Err(crate::parse::too_deep());
         }
@@ -151,6 +152,10 @@ impl Binder<'_> {
         let bound = self.query(&with.query);
         self.open_between(with.depth, between);
         self.with_depth -= 1;
+        let bound = bound.map_err(|error| {
+            let beside = behind.iter().filter(|other| other.depth == with.depth);
+            of_hidden(error, beside.map(|other| &*other.name), false)
+        });
         self.with.extend(behind);
         let (mut select, mut columns) = bound?;
         select.origin = Origin::With;

@@ -122,6 +122,11 @@ fn needs(condition: &Expr, source: u16, operand: &Expr) -> bool {
             negated: false,
             ..
         }
+        | Expr::Among {
+            operand: own,
+            negated: false,
+            ..
+        }
         | Expr::Like { operand: own, .. } => is_operand(own),
         own => is_operand(truth(own).0),
     }

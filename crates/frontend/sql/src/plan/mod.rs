@@ -18,6 +18,7 @@ mod grouping;
 mod implied;
 mod joins;
 mod limit;
+mod limits;
 mod lock;
 mod merge;
 mod output;
@@ -30,6 +31,7 @@ mod set_function;
 mod sets;
 mod through;
 mod updatable;
+mod with_order;
 mod writing;
 
 pub(crate) use arbiter::{Arbiters, Asked};
@@ -42,10 +44,11 @@ pub(crate) use explain_tree::{Wanted, counts_of, explained};
 pub(crate) use factor::{factored, implied};
 pub(crate) use foreign::{Foreign, ForeignTables};
 pub(crate) use general::General;
+pub(crate) use limits::{Done, Ends};
 pub(crate) use lock::{LockWait, RowLock};
 pub(crate) use merge::{Merge, MergeAction};
 pub(crate) use output::{apart, check_equality, index_column_names};
-pub(crate) use path::{Access, Bounds, choose};
+pub(crate) use path::{Access, Bounds, Several, choose};
 pub(crate) use reads::{reads_from, tables_read};
 pub(crate) use rules::Rules;
 pub(crate) use select::{
@@ -209,12 +212,16 @@ pub(crate) struct Surroundings<'c> {
     pub search_path: &'c [Oid],
     pub settings: &'c Settings,
     pub text: &'c str,
+    /// What may end it.
+    pub ends: Option<Ends<'c>>,
 }
 
 impl<'c> Surroundings<'c> {
     /// A binder in them.
     pub fn binder(self) -> Binder<'c> {
-        Binder::new(self.catalog, self.search_path, self.settings, self.text)
+        let mut binder = Binder::new(self.catalog, self.search_path, self.settings, self.text);
+        binder.ends = self.ends;
+        binder
     }
 }
 

@@ -28,10 +28,18 @@ pub(crate) struct Access {
     /// Values of its first columns.
     pub equal: Vec<Expr>,
     /// The last of `equal` takes each of these values instead.
-    pub any: Option<Box<[Expr]>>,
+    pub any: Option<Several>,
     /// Bounds of the next column.
     pub bounds: Bounds,
     pub reverse: bool,
+}
+
+/// Values that a column takes one after the other.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum Several {
+    List(Box<[Expr]>),
+    /// The elements of an array.
+    Array(Expr),
 }
 
 /// Bounds of a column: an expression, and whether its value is inside.
@@ -151,25 +159,12 @@ fn with_index(
             }
             continue;
         }
-        for conjunct in conjuncts {
-            if let Expr::In {
-                operand,
-                list,
-                negated: false,
-            } = conjunct
-                && is_part(operand, source, part)
-                && list
-                    .iter()
-                    .all(|item| reads_before(item, subqueries, source))
-                && let Some(list) = list
-                    .iter()
-                    .map(|item| as_column(item, ty))
-                    .collect::<Option<Box<[_]>>>()
-            {
-                access.equal.push(Expr::Const(vellum_row::Value::Null));
-                access.any = Some(list);
-                return (access, covered);
-            }
+        let several =
+            (conjuncts.iter()).find_map(|conjunct| several(conjunct, source, part, ty, subqueries));
+        if let Some(several) = several {
+            access.equal.push(Expr::Const(vellum_row::Value::Null));
+            access.any = Some(several);
+            return (access, covered);
         }
         for conjunct in conjuncts {
             let Some((comparison, value)) = compared(conjunct, part) else {
@@ -193,6 +188,35 @@ fn with_index(
         break;
     }
     (access, covered)
+}
+
+/// The values, known before the table is read, of which a part of a key has to be one.
+fn several(
+    conjunct: &Expr,
+    source: u16,
+    part: &Part,
+    ty: Type,
+    subqueries: &[Subquery],
+) -> Option<Several> {
+    let usable = |expr: &Expr| reads_before(expr, subqueries, source) && !expr.is_volatile();
+    match conjunct {
+        Expr::In {
+            operand,
+            list,
+            negated: false,
+        } if is_part(operand, source, part) && list.iter().all(usable) => {
+            let list = list.iter().map(|item| as_column(item, ty));
+            list.collect::<Option<_>>().map(Several::List)
+        }
+        Expr::Among {
+            operand,
+            array,
+            negated: false,
+        } if is_part(operand, source, part) && usable(array) => {
+            as_column(array, ty).map(Several::Array)
+        }
+        _ => None,
+    }
 }
 
 /// A column of rows in memory that has to equal something which is known before them, and that.

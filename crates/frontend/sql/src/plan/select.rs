@@ -260,6 +260,7 @@ impl Binder<'_> {
     }
 
     fn query_inner(&mut self, query: &ast::Query) -> Result<(Select, Vec<OutputColumn>)> {
+        self.step()?;
         let at_top = std::mem::take(&mut self.at_top);
         if let Some(with) = &query.with {
             self.with_queries(with, at_top)?;

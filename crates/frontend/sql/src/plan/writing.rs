@@ -5,6 +5,7 @@
 //! run to its end when it is read first.
 //! Foreign keys are looked at when all is done.
 
+use super::with_order::of_hidden;
 use super::{ForeignTables, OutputColumn, ProgramKind, Subquery};
 use crate::bind::{Binder, Meaning, ScopeColumn, With, folded};
 use crate::error::{Result, SqlError};
@@ -47,7 +48,7 @@ pub(crate) fn writes_in_with(query: &ast::Query) -> bool {
 }
 
 /// Calls `each` with every name that stands alone where a relation is named.
-fn reads(node: &impl ast::Visit, each: &mut dyn FnMut(String)) {
+pub(super) fn reads(node: &impl ast::Visit, each: &mut dyn FnMut(String)) {
     crate::parse::walk::relations(node, &mut |relation| {
         if let [ast::ObjectNamePart::Identifier(ident)] = relation.0.as_slice() {
             each(folded(ident));
@@ -188,7 +189,13 @@ impl<'c> Binder<'c> {
     /// Queries that can be read by their names from here on; those of the statement itself may write.
     pub(super) fn with_queries(&mut self, with: &ast::With, at_top: bool) -> Result<()> {
         let mut own = HashSet::default();
-        for cte in &with.cte_tables {
+        let ordered = self.in_order(with)?;
+        for (number, (cte, sees_behind)) in ordered.iter().enumerate() {
+            let hidden = |error| {
+                let names = ordered[number..].iter();
+                let names: Vec<String> = names.map(|(cte, _)| folded(&cte.alias.name)).collect();
+                of_hidden(error, names.iter().map(String::as_str), with.recursive)
+            };
             let name = folded(&cte.alias.name);
             if !own.insert(name.clone()) {
                 let message = format!("WITH query name \"{name}\" specified more than once");
@@ -213,7 +220,7 @@ impl<'c> Binder<'c> {
                         start.column,
                     )));
                 }
-                let writing = self.writing(cte)?;
+                let writing = self.writing(cte).map_err(hidden)?;
                 self.with.push(writing);
                 continue;
             }
@@ -223,14 +230,14 @@ impl<'c> Binder<'c> {
                     .named
                     .as_ref()
                     .is_some_and(|all| all.is_read_again(&name))
-                && let Some(first) = self.run_first(cte)?
+                && let Some(first) = self.run_first(cte).map_err(hidden)?
             {
                 self.with.push(first);
                 continue;
             }
             let named = self.named.as_ref();
-            if at_top && named.is_some_and(|all| all.is_unread(&name)) {
-                self.look_at(cte)?;
+            if at_top && !sees_behind && named.is_some_and(|all| all.is_unread(&name)) {
+                self.look_at(cte).map_err(hidden)?;
             }
             let columns = cte.alias.columns.iter();
             self.with.push(With {
@@ -317,6 +324,7 @@ impl<'c> Binder<'c> {
 
     /// Binds a query of WITH that nothing reads, for what is wrong with it: it is never run, and needs no rights.
     fn look_at(&mut self, cte: &ast::Cte) -> Result<()> {
+        self.binds_with()?;
         let (general, before) = (self.general.take(), self.writings.len());
         let (uses, targets) = (self.with_uses, self.targets.len());
         let (accesses, lent) = (self.accesses.len(), self.lent.len());
@@ -337,6 +345,7 @@ impl<'c> Binder<'c> {
 
     /// A query of WITH that is run first, if it would be another each time that it is read.
     fn run_first(&mut self, cte: &ast::Cte) -> Result<Option<With>> {
+        self.binds_with()?;
         let (general, before) = (self.general.take(), self.writings.len());
         let uses = self.with_uses;
         let bound = self.query(&cte.query);

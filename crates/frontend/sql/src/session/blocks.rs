@@ -1,7 +1,8 @@
 //! What can be used in transaction blocks only, and what only outside of them.
 //!
 //! The statements of one text are one transaction, so they are in a block that nobody has begun: LOCK TABLE and DECLARE CURSOR may be among them, savepoints not.
-//! What is done in a pipeline, up to its Sync, is one transaction, too, and no block.
+//! What is done in a pipeline, up to its Sync, is one transaction, too, and no block; what has a transaction of its own may be its first statement, and
+//! commits at once.
 
 use super::transaction::Open;
 use super::{Session, TransactionStatus};
@@ -30,18 +31,35 @@ impl Session {
         }
     }
 
+    /// The statement has a transaction of its own, which ends with it.
+    ///
     /// # Errors
     /// `25001` in a transaction block, a text of several statements, or behind others in a pipeline.
-    pub(super) fn refuse_in_block(&self, what: &str) -> Result<()> {
+    pub(super) fn refuse_in_block(&mut self, what: &str) -> Result<()> {
         let how = if self.status == TransactionStatus::InBlock || self.several {
             "run inside a transaction block"
         } else if self.pipelined {
             "be executed within a pipeline"
         } else {
+            self.alone = true;
             return Ok(());
         };
         let message = format!("{what} cannot {how}");
         Err(SqlError::new(sqlstate::ACTIVE_SQL_TRANSACTION, message))
+    }
+}
+
+impl Session {
+    /// Commits before the client is told that a command is done, if its transaction ends with it: the command of a simple query that is the last one of its text,
+    /// and what has a transaction of its own.
+    ///
+    /// # Errors
+    /// The commit's.
+    pub(super) fn end_with_command(&mut self, simple: bool) -> Result<()> {
+        match self.alone || (simple && self.rest.is_empty()) {
+            true => self.end_implicit(),
+            false => Ok(()),
+        }
     }
 }
 

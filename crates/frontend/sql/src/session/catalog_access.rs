@@ -24,6 +24,7 @@ impl Env<'_> {
             search_path: self.search_path,
             settings: self.forms,
             text: "",
+            ends: None,
         }
     }
 

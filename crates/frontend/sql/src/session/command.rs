@@ -1,5 +1,6 @@
 //! Statements that are run from their syntax trees: transactions, settings, EXPLAIN, DDL, COPY.
 
+use super::begun::with_modes;
 use super::blocks::{is_concurrent, needs_block};
 use super::cursor::is_move;
 use super::encode::{encode, format_of};
@@ -9,11 +10,11 @@ use super::known_settings::shown_name;
 use super::run::{Output, Prepared};
 use super::setting_value;
 use super::simple::is_program;
-use super::transaction::{Characteristics, Open, no_serializable};
+use super::transaction::Characteristics;
 use super::{Progress, Session, TransactionStatus, gone};
 use crate::bind::{cut, folded};
 use crate::ddl::Ddl;
-use crate::error::{Fields, Result, SqlError};
+use crate::error::{Result, SqlError};
 use crate::parse::Command;
 use crate::plan::Form;
 use crate::sqlstate;
@@ -129,7 +130,9 @@ impl Session {
                 self.channel_statement(statement)?
             }
             Statement::Analyze(analyze) => self.analyze(analyze, sink)?,
-            Statement::Copy { .. } => return self.copy(statement, &prepared.text, sink),
+            Statement::Copy { .. } => {
+                return self.copy(statement, &prepared.text, describe, sink);
+            }
             Statement::CreateTable(create) if create.query.is_some() => {
                 self.create_table_as(create, params, sink)?
             }
@@ -148,6 +151,7 @@ impl Session {
                 }
             },
         };
+        self.end_with_command(describe)?;
         sink.command_complete(&tag).map_err(gone)?;
         Ok(Progress::Complete)
     }
@@ -177,7 +181,7 @@ impl Session {
                 vec!["QUERY PLAN".to_owned()]
             }
             Statement::Fetch { name, into, .. } if !is_move(into.as_ref()) => {
-                return self.cursors.fields(&folded(name)).map(Some);
+                return self.fetched_fields(&folded(name)).map(Some);
             }
             Statement::Execute {
                 name: Some(name), ..
@@ -231,38 +235,6 @@ impl Session {
             sink.row(OutputRow::new(count, &self.body)).map_err(gone)?;
         }
         Ok(CommandTag::plain(name))
-    }
-
-    fn begin_block(
-        &mut self,
-        modes: &[ast::TransactionMode],
-        tag: CommandTag,
-        sink: &mut dyn Sink,
-    ) -> Result<CommandTag> {
-        let characteristics = with_modes(self.settings.characteristics(), modes)?;
-        if self.status == TransactionStatus::InBlock {
-            let state = sqlstate::ACTIVE_SQL_TRANSACTION;
-            let text = "there is already a transaction in progress";
-            self.tell_notice(&Fields::warning(state, text), sink)?;
-            return Ok(tag);
-        }
-        if self.open.is_none() {
-            self.open = Some(self.begun(characteristics)?);
-        }
-        self.status = TransactionStatus::InBlock;
-        Ok(tag)
-    }
-
-    /// A transaction whose first statement is still to come.
-    pub(super) fn begun(&mut self, characteristics: Characteristics) -> Result<Box<Open>> {
-        let mut open = Open::begin(
-            &self.shared,
-            Some(&self.activity),
-            &mut self.known,
-            characteristics,
-        )?;
-        open.begun_before = true;
-        Ok(open)
     }
 
     fn end_block(&mut self, chain: bool, sink: &mut dyn Sink) -> Result<CommandTag> {
@@ -386,7 +358,7 @@ impl Session {
                         .set("default_transaction_read_only", Some(read_only))?;
                 } else {
                     self.warn_outside_block("SET TRANSACTION", sink)?;
-                    self.set_transaction(modes)?;
+                    self.set_modes(|own| with_modes(own, modes))?;
                 }
             }
             other => return Err(SqlError::unsupported(format!("SET {other}"))),
@@ -401,38 +373,6 @@ impl Session {
         }
     }
 
-    fn set_transaction(&mut self, modes: &[ast::TransactionMode]) -> Result<()> {
-        let Some(open) = self
-            .open
-            .as_ref()
-            .filter(|_| self.status == TransactionStatus::InBlock)
-        else {
-            return Ok(());
-        };
-        let wanted = with_modes(open.characteristics, modes)?;
-        if wanted == open.characteristics {
-            return Ok(());
-        }
-        // Another transaction would not hold what LOCK TABLE has taken.
-        let used = open.used || open.holds_any();
-        if used && wanted.level() != open.characteristics.level() {
-            let text = "SET TRANSACTION ISOLATION LEVEL must be called before any query";
-            return Err(SqlError::new(sqlstate::ACTIVE_SQL_TRANSACTION, text));
-        }
-        if used {
-            if let Some(open) = &mut self.open {
-                open.characteristics.read_only = wanted.read_only;
-            }
-            return Ok(());
-        }
-        // Nothing has happened in it: another one instead.
-        if let Some(open) = self.open.take() {
-            open.roll_back(&self.shared);
-        }
-        self.open = Some(self.begun(wanted)?);
-        Ok(())
-    }
-
     fn change_setting(
         &mut self,
         name: &str,
@@ -440,9 +380,8 @@ impl Session {
         local: bool,
         sink: &mut dyn Sink,
     ) -> Result<()> {
-        if name == "transaction_isolation" && self.status == TransactionStatus::InBlock {
-            return Err(SqlError::unsupported("SET transaction_isolation")
-                .with_hint("Use SET TRANSACTION ISOLATION LEVEL."));
+        if matches!(name, "transaction_isolation" | "transaction_read_only") {
+            return self.set_mode(name, value);
         }
         if let Some(notice) = value.and_then(|value| setting_value::cut_notice(name, value)) {
             self.tell_notice(&notice, sink)?;
@@ -583,6 +522,7 @@ impl Session {
         }
         let output = Output::Tell(sink, describe);
         let tag = self.run_program(&prepared, &params, formats, output)?;
+        self.end_with_command(describe)?;
         sink.command_complete(&tag).map_err(gone)?;
         Ok(Progress::Complete)
     }
@@ -678,29 +618,6 @@ fn joined(variable: &[ast::Ident]) -> String {
         "session authorization" => "session_authorization".to_owned(),
         _ => words.join("."),
     }
-}
-
-fn with_modes(
-    mut characteristics: Characteristics,
-    modes: &[ast::TransactionMode],
-) -> Result<Characteristics> {
-    use ast::TransactionIsolationLevel as Level;
-    for mode in modes {
-        match mode {
-            ast::TransactionMode::AccessMode(mode) => {
-                characteristics.read_only = *mode == ast::TransactionAccessMode::ReadOnly;
-            }
-            ast::TransactionMode::IsolationLevel(level) => {
-                characteristics.uncommitted = *level == Level::ReadUncommitted;
-                characteristics.repeatable = match level {
-                    Level::ReadUncommitted | Level::ReadCommitted => false,
-                    Level::RepeatableRead | Level::Snapshot => true,
-                    Level::Serializable => return Err(no_serializable()),
-                };
-            }
-        }
-    }
-    Ok(characteristics)
 }
 
 /// The name of a setting, which may have a point in it.

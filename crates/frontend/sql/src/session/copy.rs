@@ -49,10 +49,30 @@ pub(super) struct CopyIn {
     filters: bool,
     /// Statements of a pipeline may stand before it and behind it.
     pub(super) piped: bool,
-    /// The names that have to stand in the first line.
-    expected: Vec<String>,
-    /// Rows that have come and are not inserted, with the numbers of their lines, and how long their lines are together.
-    batch: (Vec<(u64, Vec<Value>)>, usize),
+    /// The names of what is copied.
+    pub(super) columns: Box<[Box<str>]>,
+    /// Rows that have come and are not inserted.
+    batch: Batch,
+}
+
+/// Rows that are inserted together.
+#[derive(Debug, Default)]
+struct Batch {
+    /// With the numbers of their lines, and where the texts of these end.
+    rows: Vec<(u64, usize, Vec<Value>)>,
+    /// The lines, one behind the other.
+    texts: Vec<u8>,
+    /// How long they, or the tuples that have come in their place, are together.
+    bytes: usize,
+}
+
+impl Batch {
+    /// The text of the line of a row.
+    fn text(&self, at: usize) -> &[u8] {
+        let end = |at: usize| self.rows.get(at).map_or(0, |(_, end, _)| *end);
+        let start = at.checked_sub(1).map_or(0, end);
+        &self.texts[start..end(at)]
+    }
 }
 
 /// Rows that are inserted as one statement, unless their lines have more bytes than [`BATCH_BYTES`].
@@ -64,6 +84,7 @@ impl Session {
         &mut self,
         statement: &Statement,
         text: &str,
+        simple: bool,
         sink: &mut dyn Sink,
     ) -> Result<Progress> {
         let Statement::Copy {
@@ -90,6 +111,7 @@ impl Session {
         match source {
             CopySource::Query(query) if *to => {
                 let tag = self.copy_out(&query.to_string(), wanted, None, sink)?;
+                self.end_with_command(simple)?;
                 sink.command_complete(&tag).map_err(gone)?;
                 Ok(Progress::Complete)
             }
@@ -100,6 +122,7 @@ impl Session {
                 let list = self.copied_columns(table_name, columns)?;
                 let query = format!("SELECT {list} FROM {table_name}");
                 let tag = self.copy_out(&query, wanted, Some(table_name), sink)?;
+                self.end_with_command(simple)?;
                 sink.command_complete(&tag).map_err(gone)?;
                 Ok(Progress::Complete)
             }
@@ -186,6 +209,7 @@ impl Session {
             }
         }
         let Wanted {
+            freeze,
             mut lines,
             not_null,
             is_null,
@@ -213,10 +237,10 @@ impl Session {
                 insert.ok_or_else(|| SqlError::internal("an empty text"))?
             }
         };
-        let expected = match lines.header {
-            Header::Match => copied.iter().map(|name| (*name).to_owned()).collect(),
-            Header::None | Header::Line => Vec::new(),
-        };
+        if freeze {
+            self.check_frozen(&relation)?;
+        }
+        let columns = copied.iter().map(|name| (*name).into()).collect();
         self.program(&insert)?;
         let shape = CopyShape {
             format: format_of_copy(&lines),
@@ -243,8 +267,8 @@ impl Session {
             first: condition.is_none(),
             filters: condition.is_some(),
             piped: false,
-            expected,
-            batch: (Vec::new(), 0),
+            columns,
+            batch: Batch::default(),
         });
         Ok(Progress::CopyIn)
     }
@@ -330,8 +354,8 @@ impl Session {
         self.first_error(copy, done)?;
         if copy.lines.header == Header::Match && copy.line == 0 {
             // A line that is not there is an empty one.
-            let done = check_header(&copy.expected, b"", &copy.lines);
-            done.map_err(|error| error.with_context(place(&copy.table, 1)))?;
+            let done = check_header(&copy.columns, b"", &copy.lines);
+            done.map_err(|error| copy.at_line(error, 1, Some(b"")))?;
         }
         self.insert_batch(copy)?;
         self.end_copy_load()?;
@@ -345,13 +369,23 @@ impl Session {
 
     /// The client gives a COPY up. Returns the error that it is owed.
     pub fn copy_fail(&mut self, message: &str) -> SqlError {
-        if self.copy.take().is_none() {
+        let message = format!("COPY from stdin failed: {message}");
+        self.copy_given_up(SqlError::new(sqlstate::QUERY_CANCELED, message))
+    }
+
+    /// The client says something else in the middle of a COPY. Returns the error that it is owed.
+    pub fn copy_broken(&mut self, kind: u8) -> SqlError {
+        let message = format!("unexpected message type 0x{kind:02X} during COPY from stdin");
+        self.copy_given_up(SqlError::new(sqlstate::PROTOCOL_VIOLATION, message))
+    }
+
+    fn copy_given_up(&mut self, error: SqlError) -> SqlError {
+        let Some(copy) = self.copy.take() else {
             return no_copy();
-        }
+        };
         self.failed();
         self.rests();
-        let message = format!("COPY from stdin failed: {message}");
-        SqlError::new(sqlstate::QUERY_CANCELED, message)
+        copy.at_line(error, copy.line + 1, None)
     }
 
     /// Works off the rows that are whole.
@@ -381,8 +415,7 @@ impl Session {
             let row = copy_binary::row(&pending[at..], types, &mut copy.row);
             match row {
                 Err(error) => {
-                    let context = place(&copy.table, copy.line + 1);
-                    return Err(error.with_context(context));
+                    return Err(copy.at_line(error, copy.line + 1, None));
                 }
                 Ok(Piece::Partial) => break,
                 Ok(Piece::Whole(None, length)) => {
@@ -392,7 +425,7 @@ impl Session {
                 Ok(Piece::Whole(Some(values), length)) => {
                     at += length;
                     copy.line += 1;
-                    self.copy_row(copy, values, length)?;
+                    self.copy_row(copy, values, &[], length)?;
                 }
             }
         }
@@ -415,14 +448,13 @@ impl Session {
                 break;
             }
             if let Some(plain) = &mut plain
-                && copy.batch.0.is_empty()
+                && copy.batch.rows.is_empty()
                 && self.is_loading()
             {
                 start = self.load_lines(plain, copy, &pending, start)?;
             }
             let found = copy.ends.line(&pending, start, last, &copy.lines);
-            let found =
-                found.map_err(|error| error.with_context(place(&copy.table, copy.line + 1)))?;
+            let found = found.map_err(|error| copy.at_line(error, copy.line + 1, None))?;
             let Some(found) = found else {
                 break;
             };
@@ -435,14 +467,14 @@ impl Session {
             copy.line += 1;
             if copy.lines.header != Header::None && copy.line == 1 {
                 if copy.lines.header == Header::Match {
-                    let done = check_header(&copy.expected, line, &copy.lines);
-                    done.map_err(|error| error.with_context(place(&copy.table, 1)))?;
+                    let done = check_header(&copy.columns, line, &copy.lines);
+                    done.map_err(|error| copy.at_line(error, 1, Some(line)))?;
                 }
                 continue;
             }
             match self.values_of(copy, line) {
-                Ok(values) => self.copy_row(copy, values, line.len())?,
-                Err(error) => return Err(error.with_context(place(&copy.table, copy.line))),
+                Ok(values) => self.copy_row(copy, values, line, line.len())?,
+                Err(error) => return Err(copy.at_line(error, copy.line, Some(line))),
             }
             // Those behind it need not become values.
             if plain.is_some() && self.is_loading() {
@@ -467,12 +499,13 @@ impl Session {
         };
         check_fields(fields.len(), copy)?;
         let mut values = Vec::with_capacity(fields.len());
-        for (field, (ty, typmod)) in fields.iter().zip(&copy.types) {
+        for (number, (field, (ty, typmod))) in fields.iter().zip(&copy.types).enumerate() {
             values.push(match field {
                 None => Value::Null,
                 Some(bytes) => {
                     let text = vellum_row::text_of_bytes(bytes)?;
-                    vellum_row::input(*ty, *typmod, text, &self.settings.forms)?
+                    let read = vellum_row::input(*ty, *typmod, text, &self.settings.forms);
+                    read.map_err(|error| copy.at_field(error.into(), number, text))?
                 }
             });
         }
@@ -486,36 +519,45 @@ impl Session {
         check_fields(ends.clone().count() + 1, copy)?;
         let mut values = Vec::with_capacity(copy.types.len());
         let mut start = 0;
-        for ((ty, typmod), end) in copy.types.iter().zip(ends.chain([line.len()])) {
+        let ends = ends.chain([line.len()]);
+        for (number, ((ty, typmod), end)) in copy.types.iter().zip(ends).enumerate() {
             let field = &line[start..end];
             start = end + 1;
             values.push(if field == copy.lines.null {
                 Value::Null
             } else {
-                vellum_row::input(*ty, *typmod, field, &self.settings.forms)?
+                let read = vellum_row::input(*ty, *typmod, field, &self.settings.forms);
+                read.map_err(|error| copy.at_field(error.into(), number, field))?
             });
         }
         Ok(values)
     }
 
     /// A row of a line (or tuple) of so many bytes: it is inserted with others.
-    fn copy_row(&mut self, copy: &mut CopyIn, values: Vec<Value>, bytes: usize) -> Result<()> {
+    fn copy_row(
+        &mut self,
+        copy: &mut CopyIn,
+        values: Vec<Value>,
+        line: &[u8],
+        bytes: usize,
+    ) -> Result<()> {
         copy.rows += u64::from(!copy.filters);
-        let (rows, held) = &mut copy.batch;
-        rows.push((copy.line, values));
-        *held += bytes;
-        if is_full(rows.len(), *held) {
+        let batch = &mut copy.batch;
+        batch.texts.extend_from_slice(line);
+        batch.rows.push((copy.line, batch.texts.len(), values));
+        batch.bytes += bytes;
+        if is_full(batch) {
             self.insert_batch(copy)?;
         }
         Ok(())
     }
 
     fn insert_batch(&mut self, copy: &mut CopyIn) -> Result<()> {
-        let (rows, bytes) = std::mem::take(&mut copy.batch);
-        if rows.is_empty() {
+        let mut batch = std::mem::take(&mut copy.batch);
+        if batch.rows.is_empty() {
             return Ok(());
         }
-        if std::mem::take(&mut copy.first) && is_full(rows.len(), bytes) {
+        if std::mem::take(&mut copy.first) && is_full(&batch) {
             self.begin_copy_load(&copy.insert)?;
         }
         let way = if self.is_loading() {
@@ -523,7 +565,9 @@ impl Session {
         } else {
             Way::Insert
         };
-        let lists: Vec<&[Value]> = rows.iter().map(|(_, values)| values.as_slice()).collect();
+        let lists: Vec<&[Value]> = (batch.rows.iter())
+            .map(|(.., values)| values.as_slice())
+            .collect();
         let mut sets = Sets {
             lists: &lists,
             ready: copy.ready,
@@ -537,10 +581,18 @@ impl Session {
                 if copy.filters {
                     copy.rows += done.rows();
                 }
-                Ok(())
             }
-            Err(error) => Err(error.with_context(place(&copy.table, rows[sets.at].0))),
+            Err(error) => {
+                let at = sets.at;
+                return Err(copy.at_row(error, batch.rows[at].0, batch.text(at)));
+            }
         }
+        // Their room is used again.
+        batch.rows.clear();
+        batch.texts.clear();
+        batch.bytes = 0;
+        copy.batch = batch;
+        Ok(())
     }
 
     /// What a COPY ends with when data cannot be read: a row before them that is wrong comes first.
@@ -552,14 +604,17 @@ impl Session {
     }
 }
 
-/// Whether a batch of so many rows and bytes is inserted before more come.
-fn is_full(rows: usize, bytes: usize) -> bool {
-    rows >= BATCH_ROWS || bytes >= BATCH_BYTES
+/// Whether a batch is inserted before more rows come.
+fn is_full(batch: &Batch) -> bool {
+    batch.rows.len() >= BATCH_ROWS || batch.bytes >= BATCH_BYTES
 }
 
 fn check_fields(fields: usize, copy: &CopyIn) -> Result<()> {
     match fields.cmp(&copy.types.len()) {
-        Ordering::Less => Err(bad("missing data for a column")),
+        Ordering::Less => {
+            let column = copy.columns.get(fields).map_or("", |name| name);
+            Err(bad(&format!("missing data for column \"{column}\"")))
+        }
         Ordering::Equal => Ok(()),
         Ordering::Greater => Err(bad("extra data after last expected column")),
     }
@@ -567,7 +622,7 @@ fn check_fields(fields: usize, copy: &CopyIn) -> Result<()> {
 
 /// # Errors
 /// `22P04` for a first line that does not have these names.
-fn check_header(expected: &[String], line: &[u8], lines: &Lines) -> Result<()> {
+fn check_header(expected: &[Box<str>], line: &[u8], lines: &Lines) -> Result<()> {
     let lines = Lines {
         not_null: Vec::new(),
         is_null: Vec::new(),
@@ -598,16 +653,11 @@ fn check_header(expected: &[String], line: &[u8], lines: &Lines) -> Result<()> {
     Ok(())
 }
 
-/// Where an error of a COPY is.
-pub(super) fn place(table: &str, line: u64) -> String {
-    format!("COPY {table}, line {line}")
-}
-
 /// `54000`: the end of a row does not come.
 fn row_is_too_long(most: usize, copy: &CopyIn) -> SqlError {
     let message = format!("row of COPY is longer than {most} bytes");
-    let context = format!("COPY {}, line {}", copy.table, copy.line + 1);
-    SqlError::new(sqlstate::PROGRAM_LIMIT_EXCEEDED, message).with_context(context)
+    let error = SqlError::new(sqlstate::PROGRAM_LIMIT_EXCEEDED, message);
+    copy.at_line(error, copy.line + 1, None)
 }
 
 /// The format that a client is told of.

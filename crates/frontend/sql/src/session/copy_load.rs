@@ -11,8 +11,8 @@
 
 use super::run::Prepared;
 use super::{Session, TransactionStatus};
-use crate::catalog::Mode;
-use crate::error::Result;
+use crate::catalog::{Mode, Relation, Table};
+use crate::error::{Result, SqlError};
 use crate::plan::{Insert, ProgramKind};
 use crate::sqlstate;
 
@@ -74,6 +74,28 @@ impl Session {
     pub(super) fn is_loading(&self) -> bool {
         let open = self.open.as_ref();
         open.is_some_and(|open| open.transaction.is_loading())
+    }
+}
+
+impl Session {
+    /// FREEZE says nothing here: no row has to be frozen. It is for tables that nobody else has seen yet.
+    ///
+    /// # Errors
+    /// `55000` for another one.
+    pub(super) fn check_frozen(&self, relation: &Relation) -> Result<()> {
+        let published = self.shared.catalog.now();
+        let before = published.relation(relation.oid);
+        let before = before.and_then(|before| before.table());
+        let same = |before: &Table| {
+            let now = relation.table().map(|table| &table.storage);
+            now.is_some_and(|now| now.name == before.storage.name)
+        };
+        if before.is_none_or(|before| !same(before)) {
+            return Ok(());
+        }
+        let text = "cannot perform COPY FREEZE because the table was not created or truncated in the current subtransaction";
+        let state = sqlstate::OBJECT_NOT_IN_PREREQUISITE_STATE;
+        Err(SqlError::new(state, text))
     }
 }
 

@@ -10,6 +10,8 @@ use crate::sqlstate;
 #[derive(Debug)]
 pub(super) struct Wanted {
     pub lines: Lines,
+    /// FREEZE, of a COPY from the client.
+    pub freeze: bool,
     /// FORCE_QUOTE, FORCE_NOT_NULL and FORCE_NULL.
     pub quoted: Columns,
     pub not_null: Columns,
@@ -195,9 +197,11 @@ impl Given {
             quoted: Vec::new(),
             not_null: Vec::new(),
             is_null: Vec::new(),
+            single: false,
         };
         Ok(Wanted {
             lines,
+            freeze: !to && self.freeze == Some(true),
             quoted: self.quoted.unwrap_or_default(),
             not_null: self.not_null.unwrap_or_default(),
             is_null: self.is_null.unwrap_or_default(),

@@ -7,6 +7,8 @@ use super::copy_text::{Header, Lines, write_field};
 use super::run::Output;
 use super::{Session, gone};
 use crate::error::{Result, SqlError};
+use crate::plan::ProgramKind;
+use crate::sqlstate;
 use crate::wire::{CommandTag, CopyShape, Format, Gone, OutputRow, Sink, Told};
 use sqlparser::ast;
 
@@ -54,11 +56,19 @@ impl Session {
         let prepared = prepared.first().cloned();
         let prepared = prepared.ok_or_else(|| SqlError::internal("an empty query"))?;
         let program = self.program(&prepared)?;
+        if !program.returns {
+            let text = match program.kind {
+                ProgramKind::Merge(_) => "MERGE not supported in COPY",
+                _ => "COPY query must have a RETURNING clause",
+            };
+            return Err(SqlError::new(sqlstate::FEATURE_NOT_SUPPORTED, text));
+        }
         let mut lines = wanted.lines;
         let names: Vec<&str> = program.columns.iter().map(|column| &*column.name).collect();
         lines.quoted = wanted
             .quoted
             .among(&names, |name| self.not_copied(name, table, "FORCE_QUOTE"))?;
+        lines.single = program.columns.len() == 1;
         let lines = &lines;
         let columns = u16::try_from(program.columns.len()).unwrap_or(u16::MAX);
         let format = format_of_copy(lines);

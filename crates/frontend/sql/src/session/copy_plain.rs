@@ -6,8 +6,9 @@
 //! Invariants:
 //! - C3 A line is loaded or left, whole: what was written of the row of one that is left is nobody's.
 
-use super::copy::{CopyIn, place};
+use super::copy::CopyIn;
 use super::copy_ends::Newline;
+use super::copy_place::place;
 use super::copy_text::plain_line;
 use super::waiting::Waiting;
 use super::{Open, Session};

@@ -21,6 +21,8 @@ pub(super) struct Lines {
     pub not_null: Vec<bool>,
     /// and in which it is null in quotes, too.
     pub is_null: Vec<bool>,
+    /// A line has one field: what would end the data is quoted then.
+    pub single: bool,
 }
 
 /// What stands in front of the rows.
@@ -55,8 +57,8 @@ pub(super) fn write_field(
             *byte == lines.delimiter || *byte == lines.quote || *byte == b'\n' || *byte == b'\r'
         };
         let forced = number.is_some_and(|number| flag(&lines.quoted, number));
-        if forced || field.iter().any(special) || field == lines.null.as_bytes() || field == b"\\."
-        {
+        let ends = lines.single && field == b"\\.";
+        if forced || ends || field.iter().any(special) || field == lines.null.as_bytes() {
             out.push(lines.quote);
             for byte in field {
                 if *byte == lines.quote || *byte == lines.escape {

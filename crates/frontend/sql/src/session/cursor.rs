@@ -11,7 +11,7 @@
 use super::encode::{Special, encode, format_of, special_columns};
 use super::row_store::RowStore;
 use super::run::{Output, Prepared};
-use super::{Session, clock_time, gone};
+use super::{Progress, Session, clock_time, gone, no_portal};
 use crate::bind::folded;
 use crate::error::{Result, SqlError};
 use crate::parse::MOVE;
@@ -106,6 +106,24 @@ impl Cursors {
     /// Closes all.
     pub fn close_all(&mut self) {
         self.by_name.clear();
+    }
+
+    /// Whether there is one of this name.
+    pub fn contains(&self, name: &str) -> bool {
+        !self.by_name.is_empty() && self.by_name.contains_key(name)
+    }
+
+    /// Closes one, if there is one.
+    pub fn remove(&mut self, name: &str) {
+        if !self.by_name.is_empty() {
+            self.by_name.remove(name);
+        }
+    }
+
+    /// Columns of one and the formats that they are told in where none are asked for.
+    pub fn told(&self, name: &str) -> Option<(Arc<[Field]>, Arc<[Format]>)> {
+        let cursor = self.by_name.get(name)?;
+        Some((cursor.fields.clone(), Arc::new([cursor.format])))
     }
 
     /// Columns of what FETCH of a cursor returns.
@@ -270,7 +288,7 @@ impl Session {
         if !hold {
             self.require_more_statements("DECLARE CURSOR")?;
         }
-        if self.cursors.by_name.contains_key(&name) || self.portals.contains(&name) {
+        if self.cursors.contains(&name) || self.portals.contains(&name) {
             let message = format!("cursor \"{name}\" already exists");
             return Err(SqlError::new(sqlstate::DUPLICATE_CURSOR, message));
         }
@@ -320,32 +338,50 @@ impl Session {
             return Err(SqlError::internal("no FETCH"));
         };
         let name = folded(name);
-        if !self.cursors.by_name.contains_key(&name) && self.portals.contains(&name) {
-            return self.fetch_portal(&name, forward(direction)?, is_move(into.as_ref()), sink);
+        let moves = is_move(into.as_ref());
+        if !self.cursors.contains(&name) && self.portals.contains(&name) {
+            let count = forward(direction)?;
+            return self.fetch_portal(&name, count, (moves, describe), sink);
         }
-        let (image, search_path) = (self.image().clone(), self.search_path());
         let found = self.cursors.by_name.get_mut(&name);
         let cursor = found.ok_or_else(|| no_cursor(&name))?;
         let step = cursor.step(direction)?;
-        if is_move(into.as_ref()) {
+        if moves {
             let moved = cursor.go(step, |_| Ok(()))?;
             return Ok(CommandTag::counted("MOVE", moved));
         }
         if into.is_some() {
             return Err(SqlError::syntax("syntax error at or near \"into\""));
         }
-        let own = [cursor.format];
-        let formats = if formats.is_empty() { &own } else { formats };
         if describe {
+            let own = [cursor.format];
+            let formats = if formats.is_empty() { &own } else { formats };
             let told = sink.row_description(&cursor.fields, formats);
             told.map_err(gone)?;
         }
+        let told = self.tell_cursor(&name, step, formats, sink)?;
+        Ok(CommandTag::counted("FETCH", told))
+    }
+
+    /// Moves a cursor and tells the rows that are passed; returns how many these are. Without `formats` they are told in its own.
+    fn tell_cursor(
+        &mut self,
+        name: &str,
+        step: Step,
+        formats: &[Format],
+        sink: &mut dyn Sink,
+    ) -> Result<u64> {
+        let (image, search_path) = (self.image().clone(), self.search_path());
+        let found = self.cursors.by_name.get_mut(name);
+        let cursor = found.ok_or_else(|| no_cursor(name))?;
+        let own = [cursor.format];
+        let formats = if formats.is_empty() { &own } else { formats };
         let columns = u16::try_from(cursor.fields.len()).unwrap_or(u16::MAX);
         let (forms, body) = (&self.settings.forms, &mut self.body);
         let special = cursor.special.clone();
         let name_of = |ty, oid| reg_text_in(&image, &search_path, ty, oid);
         let mut text = String::new();
-        let told = cursor.go(step, |row| {
+        cursor.go(step, |row| {
             body.clear();
             for number in 0..usize::from(columns) {
                 let format = format_of(formats, number);
@@ -358,8 +394,37 @@ impl Session {
                 }
             }
             sink.row(OutputRow::new(columns, body)).map_err(gone)
-        })?;
-        Ok(CommandTag::counted("FETCH", told))
+        })
+    }
+
+    /// Execute of a cursor that DECLARE has made: up to `max_rows` rows from where it stands (0: all).
+    ///
+    /// # Errors
+    /// `34000`; `25P02`.
+    pub(super) fn execute_cursor(
+        &mut self,
+        name: &str,
+        max_rows: u32,
+        sink: &mut dyn Sink,
+    ) -> Result<Progress> {
+        let found = self.cursors.by_name.get(name);
+        let text = found.ok_or_else(|| no_portal(name))?.text.clone();
+        self.refuse_in_failed_block()?;
+        self.activity.runs(&text);
+        self.start_statement()?;
+        let by = if max_rows == 0 {
+            i64::MAX
+        } else {
+            i64::from(max_rows)
+        };
+        let told = self.tell_cursor(name, Step::By(by), &[], sink)?;
+        self.pipelined = true;
+        if max_rows > 0 && told == u64::from(max_rows) {
+            return Ok(Progress::Suspended);
+        }
+        let tag = CommandTag::counted("SELECT", told);
+        sink.command_complete(&tag).map_err(gone)?;
+        Ok(Progress::Complete)
     }
 
     /// CLOSE.

@@ -1,6 +1,7 @@
 //! What expressions ask of their session.
 
 use super::cursor::Cursors;
+use super::portals::Portals;
 use super::setting_value;
 use super::settings::SessionSettings;
 use super::transaction::{Characteristics, Open, clock_time};
@@ -8,7 +9,7 @@ use super::{Config, NamedStatement, Saying, SessionOptions};
 use crate::catalog::{Catalog, Kind, Named, Oid, Relation};
 use crate::database::{DATABASE, Shared};
 use crate::error::{Fields, Result, SqlError};
-use crate::expr::{Builtin, CatalogFunction, Environment, Explain};
+use crate::expr::{Builtin, CatalogFunction, Environment, Explain, ListSets};
 use crate::lock::{AdvisoryLock, HeldAdvisory};
 use crate::roles::Rights;
 use crate::sqlstate;
@@ -53,6 +54,7 @@ pub(crate) struct Env<'s> {
     /// The session's prepared statements.
     pub statements: &'s HashMap<String, NamedStatement>,
     pub cursors: &'s Cursors,
+    pub portals: &'s Portals,
     /// Fails if the statement is to end.
     pub look: &'s dyn Fn() -> Result<()>,
     /// Takes a lock on a number, and waits for it.
@@ -68,6 +70,8 @@ pub(crate) struct Env<'s> {
     pub session: u64,
     /// What the client is told when the statement is done.
     pub notices: &'s RefCell<Vec<Fields>>,
+    /// What is kept of lists that come with the parameters.
+    pub lists: ListSets,
 }
 
 /// What expressions in definitions may ask of their session.
@@ -78,6 +82,7 @@ pub(crate) struct Asked<'a> {
     pub random: &'a RefCell<Random>,
     pub statements: &'a HashMap<String, NamedStatement>,
     pub cursors: &'a Cursors,
+    pub portals: &'a Portals,
     /// Number of the session among all.
     pub session: u64,
 }
@@ -112,6 +117,7 @@ impl Asked<'_> {
             characteristics: open.characteristics,
             statements: self.statements,
             cursors: self.cursors,
+            portals: self.portals,
             look: &look,
             take_advisory: &take_advisory,
             advisory: &open.advisory,
@@ -120,6 +126,7 @@ impl Asked<'_> {
             saying: &open.saying,
             session: self.session,
             notices: &RefCell::default(),
+            lists: ListSets::default(),
         })
     }
 }
@@ -135,6 +142,10 @@ impl Environment for Env<'_> {
 
     fn hears_ends(&self) -> bool {
         true
+    }
+
+    fn lists(&self) -> Option<&ListSets> {
+        Some(&self.lists)
     }
 
     fn explain(&self) -> Option<(&RefCell<Vec<String>>, Explain)> {

@@ -2,46 +2,36 @@
 
 use super::parameters::of_parameter;
 use super::plans::Known;
-use super::row_store::RowStore;
-use super::run::{Output, Prepared};
+use super::portal_rows::Found;
+use super::run::Prepared;
 use super::simple::is_program;
 use super::{
-    NamedStatement, Parameters, Progress, Session, StatementDescription, TransactionStatus, gone,
-    no_portal,
+    NamedStatement, Parameters, Progress, Session, StatementDescription, TransactionStatus,
+    clock_time, gone, no_portal,
 };
 use crate::error::{Result, SqlError};
 use crate::parse::{Command, with_stack};
 use crate::plan::Program;
 use crate::sqlstate;
-use crate::wire::{CommandTag, Field, Format, OutputRow, Sink};
+use crate::wire::{Field, Format, Sink};
 use sqlparser::ast::Statement;
 use std::sync::Arc;
 use vellum_row::Value;
+use vellum_row::datetime::Timestamp;
 
 /// A statement with parameters.
 #[derive(Debug)]
-pub(super) struct Portal {
+pub(crate) struct Portal {
     /// `None`: the empty statement.
-    prepared: Option<Arc<Prepared>>,
-    params: Vec<Value>,
-    formats: Arc<[Format]>,
+    pub prepared: Option<Arc<Prepared>>,
+    pub params: Vec<Value>,
+    pub formats: Arc<[Format]>,
     /// What it has found, once it has run.
-    found: Option<Found>,
-    /// What is no program has been run.
-    done: bool,
-}
-
-/// Rows that a portal has found.
-#[derive(Debug)]
-struct Found {
-    /// `None` if all were told at once, as it mostly is: apart, so that a portal is small.
-    rows: Option<Box<RowStore>>,
-    /// How many of them were fetched.
-    fetched: u64,
-    columns: u16,
-    tag: CommandTag,
-    /// What the query ended with behind these rows.
-    failure: Option<SqlError>,
+    pub found: Option<Found>,
+    /// What returns no rows, and is no program, has been run.
+    pub done: bool,
+    /// When it was made.
+    pub since: Timestamp,
 }
 
 impl Session {
@@ -78,6 +68,7 @@ impl Session {
         let prepared = if let Some(known) = known {
             known
         } else {
+            crate::bind::refuse_kept(text)?;
             let mut statements = crate::parse::statements(text)?;
             if statements.len() > 1 {
                 let text = "cannot insert multiple commands into a prepared statement";
@@ -138,7 +129,8 @@ impl Session {
     ) -> Result<()> {
         let named = self.named(statement)?;
         let prepared = named.prepared.clone();
-        if !portal.is_empty() && self.portals.contains(portal) {
+        let is_there = self.portals.contains(portal) || self.cursors.contains(portal);
+        if !portal.is_empty() && is_there {
             let message = format!("cursor \"{portal}\" already exists");
             return Err(SqlError::new(sqlstate::DUPLICATE_CURSOR, message));
         }
@@ -149,6 +141,7 @@ impl Session {
                 formats: Arc::new([]),
                 found: None,
                 done: false,
+                since: clock_time(),
             };
             self.portals.insert(portal, portal_of);
             return Ok(());
@@ -195,6 +188,7 @@ impl Session {
             formats: formats.into(),
             found: None,
             done: false,
+            since: self.open.as_ref().map_or_else(clock_time, |open| open.now),
         };
         self.portals.insert(portal, portal_of);
         Ok(())
@@ -257,8 +251,8 @@ impl Session {
     ) -> Result<Option<(Arc<[Field]>, Arc<[Format]>)>> {
         let Some(portal) = self.portals.get(name) else {
             // A cursor that DECLARE has made is a portal.
-            let fields = self.cursors.fields(name).map_err(|_| no_portal(name))?;
-            return Ok(Some((fields, Arc::new([]))));
+            let told = self.cursors.told(name);
+            return told.map(Some).ok_or_else(|| no_portal(name));
         };
         let formats = portal.formats.clone();
         let Some(prepared) = portal.prepared.clone() else {
@@ -289,185 +283,40 @@ impl Session {
         max_rows: u32,
         sink: &mut dyn Sink,
     ) -> Result<Progress> {
-        self.several = false;
+        (self.several, self.alone) = (false, false);
         self.cancel.check()?;
-        let mut portal = self.portals.remove(name).ok_or_else(|| no_portal(name))?;
+        let Some(mut portal) = self.portals.remove(name) else {
+            return self.execute_cursor(name, max_rows, sink);
+        };
         let Some(prepared) = portal.prepared.clone() else {
             sink.empty_query().map_err(gone)?;
             self.portals.insert(name, portal);
             return Ok(Progress::Complete);
         };
         self.activity.runs(&prepared.text);
-        if !is_program(&prepared.statement) {
-            let (params, formats) = (portal.params.clone(), portal.formats.clone());
-            // What is shown only may be shown again: nothing comes of it.
-            let shows = matches!(prepared.statement, Statement::ShowVariable { .. });
-            let again = std::mem::replace(&mut portal.done, !shows);
+        self.portals.run(name, &prepared.text, portal.since);
+        let returns = is_program(&prepared.statement) || portal.found.is_some();
+        if returns || self.returns_rows(&prepared.statement, portal.done)? {
+            let done = self.fetch(name, &mut portal, &prepared, max_rows, sink);
             self.portals.insert(name, portal);
-            if again {
-                return Err(cannot_be_run(name));
-            }
-            let progress = self.command(&prepared, &params, &formats, false, sink)?;
-            self.pipelined = !moves_transaction(&prepared.statement);
-            if let (Progress::CopyIn, Some(copy)) = (&progress, &mut self.copy) {
-                // Its transaction is the pipeline's, which Sync ends.
-                copy.piped = true;
-            }
-            return Ok(progress);
+            self.pipelined = true;
+            return done;
         }
-        let done = self.fetch(name, &mut portal, &prepared, max_rows, sink);
+        let (params, formats) = (portal.params.clone(), portal.formats.clone());
+        let again = std::mem::replace(&mut portal.done, true);
         self.portals.insert(name, portal);
-        self.pipelined = true;
-        done
-    }
-
-    fn fetch(
-        &mut self,
-        name: &str,
-        portal: &mut Portal,
-        prepared: &Prepared,
-        max_rows: u32,
-        sink: &mut dyn Sink,
-    ) -> Result<Progress> {
-        self.refuse_in_failed_block()?;
-        let has_run = portal.found.as_ref();
-        let has_written = has_run.is_some_and(|found| found.tag.name != "SELECT");
-        if has_written && self.program(prepared)?.columns.is_empty() {
-            // There is nothing to fetch, and it is not to be done twice.
+        if again {
             return Err(cannot_be_run(name));
         }
-        if portal.found.is_none() {
-            self.start_statement()?;
-            if max_rows == 0 {
-                let formats = portal.formats.clone();
-                let output = Output::Tell(sink, false);
-                let tag = self.run_program(prepared, &portal.params, &formats, output)?;
-                sink.command_complete(&tag).map_err(gone)?;
-                portal.found = Some(Found {
-                    rows: None,
-                    fetched: 0,
-                    columns: 0,
-                    tag: CommandTag::counted(tag.name, 0),
-                    failure: None,
-                });
-                return Ok(Progress::Complete);
-            }
-            self.find_all(portal, prepared)?;
+        let progress = self.command(&prepared, &params, &formats, false, sink)?;
+        // What has a transaction of its own has ended it.
+        let alone = std::mem::take(&mut self.alone);
+        self.pipelined = !alone && !moves_transaction(&prepared.statement);
+        if let (Progress::CopyIn, Some(copy)) = (&progress, &mut self.copy) {
+            // Its transaction is the pipeline's, which Sync ends.
+            copy.piped = true;
         }
-        let Some(found) = &mut portal.found else {
-            return Ok(Progress::Complete);
-        };
-        let mut told = 0u64;
-        while max_rows == 0 || told < u64::from(max_rows) {
-            let rows = found.rows.as_mut();
-            let Some(rows) = rows.filter(|rows| found.fetched < rows.len()) else {
-                if let Some(failure) = found.failure.take() {
-                    return Err(failure);
-                }
-                let tag = if found.tag.name == "SELECT" {
-                    CommandTag::counted("SELECT", told)
-                } else {
-                    found.tag
-                };
-                sink.command_complete(&tag).map_err(gone)?;
-                return Ok(Progress::Complete);
-            };
-            let row = OutputRow::new(found.columns, rows.row(found.fetched)?);
-            sink.row(row).map_err(gone)?;
-            found.fetched += 1;
-            told += 1;
-        }
-        Ok(Progress::Suspended)
-    }
-
-    /// Runs a portal to its end and keeps its rows. What a query fails with behind some rows is told when these are fetched, as if it had not been run
-    /// further; what ends a statement from outside is told at once.
-    ///
-    /// # Errors
-    /// The statement's.
-    fn find_all(&mut self, portal: &mut Portal, prepared: &Prepared) -> Result<()> {
-        let formats = portal.formats.clone();
-        let mut rows = RowStore::new(self.shared.queries.clone(), self.work_memory());
-        let output = Output::Keep(&mut rows);
-        let done = self.run_program(prepared, &portal.params, &formats, output);
-        let (tag, failure) = match done {
-            Ok(tag) => (tag, None),
-            Err(error) if rows.len() == 0 || !error.is_of_data() => return Err(error),
-            Err(error) if self.program(prepared)?.writes() => return Err(error),
-            Err(error) => (CommandTag::counted("SELECT", 0), Some(error)),
-        };
-        let columns = self.program(prepared)?.columns.len();
-        portal.found = Some(Found {
-            rows: Some(Box::new(rows)),
-            fetched: 0,
-            columns: u16::try_from(columns).unwrap_or(u16::MAX),
-            tag,
-            failure,
-        });
-        Ok(())
-    }
-
-    /// FETCH and MOVE of a portal that Bind has made: cursors are portals, and the other way round. `count`: rows, `None` for all that are left.
-    ///
-    /// # Errors
-    /// `34000` for what is no query; `0A000` for rows that are kept in binary, and to be told.
-    pub(super) fn fetch_portal(
-        &mut self,
-        name: &str,
-        count: Option<u64>,
-        moves: bool,
-        sink: &mut dyn Sink,
-    ) -> Result<CommandTag> {
-        let mut portal = self.portals.remove(name).ok_or_else(|| no_portal(name))?;
-        let done = self.fetch_of(name, &mut portal, count, moves, sink);
-        self.portals.insert(name, portal);
-        done
-    }
-
-    fn fetch_of(
-        &mut self,
-        name: &str,
-        portal: &mut Portal,
-        count: Option<u64>,
-        moves: bool,
-        sink: &mut dyn Sink,
-    ) -> Result<CommandTag> {
-        let prepared = portal.prepared.clone();
-        let query = |prepared: &Arc<Prepared>| matches!(prepared.statement, Statement::Query(_));
-        let prepared = prepared.filter(query).ok_or_else(|| no_portal(name))?;
-        self.start_statement()?;
-        if !moves {
-            if portal.formats.contains(&Format::Binary) {
-                return Err(SqlError::unsupported("FETCH of a portal in binary"));
-            }
-            let fields = self.program(&prepared)?.fields();
-            sink.row_description(&fields, &[]).map_err(gone)?;
-        }
-        if portal.found.is_none() {
-            self.find_all(portal, &prepared)?;
-        }
-        let mut told = 0u64;
-        if let Some(found) = &mut portal.found
-            && let Some(rows) = &mut found.rows
-        {
-            while found.fetched < rows.len() && count.is_none_or(|count| told < count) {
-                if !moves {
-                    let row = OutputRow::new(found.columns, rows.row(found.fetched)?);
-                    sink.row(row).map_err(gone)?;
-                }
-                found.fetched += 1;
-                told += 1;
-            }
-            if count.is_none_or(|count| told < count)
-                && let Some(failure) = found.failure.take()
-            {
-                return Err(failure);
-            }
-        }
-        Ok(CommandTag::counted(
-            if moves { "MOVE" } else { "FETCH" },
-            told,
-        ))
+        Ok(progress)
     }
 
     /// Forgets a statement; no error if there is none.
@@ -475,9 +324,11 @@ impl Session {
         self.statements.remove(name);
     }
 
-    /// Forgets a portal; no error if there is none.
+    /// Forgets a portal, or a cursor; no error if there is none.
     pub fn close_portal(&mut self, name: &str) {
-        self.portals.remove(name);
+        if self.portals.remove(name).is_none() {
+            self.cursors.remove(name);
+        }
     }
 
     /// The Sync message: ends a transaction that is no block. To be called after errors, too.
@@ -532,7 +383,7 @@ fn is_empty(prepared: &Prepared) -> bool {
 }
 
 #[cold]
-fn cannot_be_run(name: &str) -> SqlError {
+pub(super) fn cannot_be_run(name: &str) -> SqlError {
     let message = format!("portal \"{name}\" cannot be run");
     SqlError::new(sqlstate::OBJECT_NOT_IN_PREREQUISITE_STATE, message)
 }

@@ -15,6 +15,7 @@
 
 mod activity;
 mod analyze;
+mod begun;
 mod blocks;
 mod cancel;
 mod catalog_access;
@@ -29,6 +30,7 @@ mod copy_filter;
 mod copy_load;
 mod copy_options;
 mod copy_out;
+mod copy_place;
 mod copy_plain;
 mod copy_text;
 mod cursor;
@@ -49,6 +51,7 @@ mod notices;
 mod options;
 mod parameters;
 mod plans;
+mod portal_rows;
 mod portals;
 mod rights;
 mod row_store;
@@ -165,6 +168,8 @@ pub struct Session {
     several: bool,
     /// The transaction, which is no block, has run a portal: what ends its own transaction may not follow in the same pipeline.
     pipelined: bool,
+    /// The statement that runs has a transaction of its own.
+    alone: bool,
     copy: Option<copy::CopyIn>,
     /// Where the steps of the queries of an EXPLAIN are told.
     explaining: Option<(RefCell<Vec<String>>, crate::expr::Explain)>,
@@ -237,6 +242,7 @@ impl Session {
             rest: VecDeque::new(),
             several: false,
             pipelined: false,
+            alone: false,
             copy: None,
             explaining: None,
             sequences: RefCell::default(),
@@ -329,7 +335,7 @@ impl Session {
     }
 
     fn roll_back(&mut self) {
-        self.pipelined = false;
+        (self.pipelined, self.alone) = (false, false);
         if let Some(open) = self.open.take() {
             open.roll_back(&self.shared);
             self.activity.has_ended_one(false);

@@ -3,14 +3,19 @@
 //! Nearly all that drivers make have no name and live for one statement: that one has a place of its own, so that a statement
 //! hashes and allocates nothing for it.
 
+use super::cursor::ShownCursor;
 use super::extended::Portal;
+use std::sync::Arc;
 use vellum_base::maps::HashMap;
+use vellum_row::datetime::Timestamp;
 
 /// Statements with parameters that were bound; the empty name is one, too.
 #[derive(Debug, Default)]
-pub(super) struct Portals {
+pub(crate) struct Portals {
     unnamed: Option<Portal>,
     named: HashMap<String, Portal>,
+    /// The one that is being run, which is taken out: its name, its text, and when it was made.
+    running: Option<(Box<str>, Arc<str>, Timestamp)>,
 }
 
 impl Portals {
@@ -27,8 +32,37 @@ impl Portals {
         self.get(name).is_some()
     }
 
+    /// One is being run, until it is put back.
+    pub fn run(&mut self, name: &str, text: &Arc<str>, since: Timestamp) {
+        self.running = Some((name.into(), text.clone(), since));
+    }
+
+    /// All of them, as `pg_cursors` shows them.
+    pub fn shown(&self) -> Vec<ShownCursor<'_>> {
+        let named = self.named.iter().map(|(name, portal)| (&**name, portal));
+        let unnamed = self.unnamed.iter().map(|portal| ("", portal));
+        let bound = named.chain(unnamed).filter_map(|(name, portal)| {
+            let prepared = portal.prepared.as_ref()?;
+            Some((name, &*prepared.text, portal.since))
+        });
+        let running = self.running.iter();
+        let running = running.map(|(name, text, since)| (&**name, &**text, *since));
+        let shown = bound
+            .chain(running)
+            .map(|(name, statement, since)| ShownCursor {
+                name,
+                statement,
+                hold: false,
+                binary: false,
+                scrolls: false,
+                since,
+            });
+        shown.collect()
+    }
+
     /// Names a portal; who had the name is forgotten.
     pub fn insert(&mut self, name: &str, portal: Portal) {
+        self.running = None;
         if name.is_empty() {
             self.unnamed = Some(portal);
         } else {
@@ -46,7 +80,7 @@ impl Portals {
 
     /// Forgets all.
     pub fn clear(&mut self) {
-        self.unnamed = None;
+        (self.unnamed, self.running) = (None, None);
         if !self.named.is_empty() {
             self.named.clear();
         }

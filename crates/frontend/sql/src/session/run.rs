@@ -8,10 +8,10 @@ use super::{Session, TransactionStatus, Waiting, gone};
 use crate::catalog::{Catalog, Mode, Oid, PG_CATALOG};
 use crate::error::{Result, SqlError};
 use crate::exec::{Flow, Run, Way};
-use crate::expr::Out;
+use crate::expr::{ListSets, Out};
 use crate::lock::Obstacle;
 use crate::parse;
-use crate::plan::{Program, ProgramKind, Surroundings, compile};
+use crate::plan::{Ends, Program, ProgramKind, Surroundings, compile};
 use crate::session::simple::{is_program, statement_in};
 use crate::session::transaction::{Open, Point};
 use crate::sqlstate;
@@ -113,6 +113,7 @@ impl Session {
             return Ok(vec![known.clone()]);
         }
         let shared_text: Arc<str> = text.into();
+        crate::bind::refuse_kept(text)?;
         let statements = parse::statements(text)?;
         let prepared: Vec<Arc<Prepared>> = statements
             .into_iter()
@@ -212,11 +213,16 @@ impl Session {
         search_path: &'s [Oid],
         text: &'s str,
     ) -> Surroundings<'s> {
+        let statement_ms = self.settings.number("statement_timeout");
         Surroundings {
             catalog: self.image(),
             search_path,
             settings: &self.settings.forms,
             text,
+            ends: Some(Ends {
+                cancel: &self.cancel,
+                deadline: Waiting::new(&self.cancel, statement_ms, 0).deadline(),
+            }),
         }
     }
 
@@ -401,6 +407,7 @@ impl Session {
             characteristics: open.characteristics,
             statements: &self.statements,
             cursors: &self.cursors,
+            portals: &self.portals,
             look: &look,
             take_advisory: &take_advisory,
             advisory: &open.advisory,
@@ -409,6 +416,7 @@ impl Session {
             saying: &open.saying,
             session: self.activity.number,
             notices: &notices,
+            lists: ListSets::default(),
         };
         // Between messages of one transaction it was told that the session rests.
         self.activity.is_in(open.transaction.id(), open.now);
@@ -441,6 +449,7 @@ impl Session {
         run.way.set(sets.way);
         for (number, params) in sets.lists.iter().enumerate() {
             sets.at = number;
+            env.lists.clear();
             run.params = params;
             let mut each = |row: &[Out<'_>]| {
                 if matches!(output, Output::Drop) {

@@ -1,6 +1,6 @@
 //! What a setting may be: numbers in their ranges with their units, words of a list; and PostgreSQL's words for what it may not.
 
-use super::known_settings::{Kind, shown_name};
+use super::known_settings::{KNOWN, Kind, shown_name};
 use super::settings::{SIZES, TIMES};
 use crate::error::{Fields, Result, SqlError};
 use crate::sqlstate;
@@ -36,6 +36,15 @@ pub(super) fn checked(name: &str, kind: Kind, value: &str) -> Result<String> {
         Kind::Milliseconds(least, most) => number(name, value, &TIMES, (least, most)),
         Kind::Kilobytes(least, most) => number(name, value, &SIZES, (least, most)),
     }
+}
+
+/// The same of a setting that there is.
+///
+/// # Errors
+/// `22023`.
+pub(super) fn known(name: &str, value: &str) -> Result<String> {
+    let known = KNOWN.iter().find(|known| known.name == name);
+    checked(name, known.map_or(Kind::Text, |known| known.kind), value)
 }
 
 /// What is kept of the name of a program: as much as of any name, and a question mark for every byte that is no printable ASCII.

@@ -46,7 +46,7 @@ impl Session {
             sink.empty_query().map_err(gone)?;
             return Ok(Progress::Complete);
         }
-        self.several = statements.len() > 1;
+        (self.several, self.alone) = (statements.len() > 1, false);
         self.rest = statements.into();
         self.run_rest(sink)
     }
@@ -128,6 +128,9 @@ impl Session {
 
     /// The statement of a text with parameters in place of literals, if it does as well with them.
     fn of_form(&mut self, form: &str, types: &[u32]) -> Result<Option<Arc<Prepared>>> {
+        if crate::bind::refuse_kept(form).is_err() {
+            return Ok(None);
+        }
         let Ok(mut statements) = parse::statements(form) else {
             return Ok(None);
         };

@@ -113,6 +113,7 @@ impl Session {
                     random: &self.random,
                     statements: &self.statements,
                     cursors: &self.cursors,
+                    portals: &self.portals,
                     session: self.activity.number,
                 },
                 again: false,

@@ -86,6 +86,8 @@ struct Mark {
     beside: (u64, usize),
     catalog: (u64, Arc<Catalog>),
     changes: usize,
+    /// What it was said to be is so behind it, too.
+    read_only: bool,
 }
 
 /// A point in a transaction to go back to within a statement.
@@ -513,6 +515,7 @@ impl Open {
             beside,
             catalog: self.catalog.clone(),
             changes: self.changes.len(),
+            read_only: self.characteristics.read_only,
         });
         Ok(())
     }
@@ -523,6 +526,7 @@ impl Open {
     /// `3B001`.
     pub fn release(&mut self, name: &str) -> Result<()> {
         let at = self.mark(name)?;
+        self.characteristics.read_only = self.savepoints[at].read_only;
         self.savepoints.truncate(at);
         Ok(())
     }
@@ -537,6 +541,7 @@ impl Open {
         let mark = &self.savepoints[at];
         let (catalog, changes) = (mark.catalog.clone(), mark.changes);
         let beside = mark.beside;
+        self.characteristics.read_only = mark.read_only;
         self.transaction.rollback_to(&mark.at)?;
         self.held.release_to(mark.locks);
         self.advisory.release_to(mark.advisory);

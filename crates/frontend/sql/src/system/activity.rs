@@ -82,9 +82,10 @@ pub(super) const RELATIONS: &[Spec] = &[
     },
 ];
 
-/// The session's own that DECLARE has made.
+/// The session's own: those that DECLARE has made, and portals that Bind has.
 fn pg_cursors(scan: &Scan<'_>, rows: &mut Vec<Vec<Value>>) -> Result<()> {
-    for shown in scan.env.cursors.shown() {
+    let declared = scan.env.cursors.shown().into_iter();
+    for shown in declared.chain(scan.env.portals.shown()) {
         rows.push(vec![
             text(shown.name),
             text(shown.statement),

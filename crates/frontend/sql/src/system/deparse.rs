@@ -404,6 +404,14 @@ impl Writer<'_> {
                 let text = format!("{operand} {sign} {word} (ARRAY[{}])", items.join(", "));
                 self.closed(text, around == Around::Nothing)
             }
+            Expr::Among {
+                operand,
+                array,
+                negated,
+            } => {
+                let how = if *negated { ("<>", false) } else { ("=", true) };
+                self.quantified(operand, how, array, around)
+            }
             Expr::Case {
                 branches,
                 otherwise,
@@ -467,23 +475,29 @@ impl Writer<'_> {
         }
     }
 
+    /// A value compared with the elements of an array.
+    fn quantified(
+        &self,
+        value: &Expr,
+        (sign, any): (&str, bool),
+        array: &Expr,
+        around: Around,
+    ) -> String {
+        let word = if any { "ANY" } else { "ALL" };
+        let value = self.operand(value, '=', true);
+        let array = self.at(array, Around::Nothing);
+        let text = format!("{value} {sign} {word} ({array})");
+        self.closed(text, around == Around::Nothing)
+    }
+
     fn call(&self, function: Builtin, arguments: &[Expr], around: Around) -> String {
         match (function, arguments) {
             (Builtin::Catalog(CatalogFunction::Matches { fold }), [text, pattern]) => {
                 self.binary(text, if fold { "~*" } else { "~" }, pattern, around)
             }
             (Builtin::Catalog(CatalogFunction::AnyOf(comparison, quantifier)), [value, array]) => {
-                let word = if quantifier == Quantifier::Any {
-                    "ANY"
-                } else {
-                    "ALL"
-                };
-                let (value, array) = (
-                    self.operand(value, '=', true),
-                    self.at(array, Around::Nothing),
-                );
-                let text = format!("{value} {} {word} ({array})", sign(comparison));
-                self.closed(text, around == Around::Nothing)
+                let any = quantifier == Quantifier::Any;
+                self.quantified(value, (sign(comparison), any), array, around)
             }
             (
                 Builtin::Catalog(CatalogFunction::LikeAnyOf {
@@ -606,6 +620,7 @@ impl Writer<'_> {
             | Expr::Compare { .. }
             | Expr::Distinct { .. }
             | Expr::In { .. }
+            | Expr::Among { .. }
             | Expr::Rows { .. }
             | Expr::Like { .. } => Type::Bool,
             Expr::Concat(..) => Type::Text,

@@ -134,7 +134,10 @@ pub(crate) fn ask(env: &Env<'_>, function: F, arguments: &[Value]) -> Result<Val
             let names = env.schemas(implicit).into_iter().map(Value::text);
             Value::Array(Array::of(Type::Name, &names.collect::<Vec<_>>()))
         }
-        F::ToReg(ty) => parse_reg(env, ty, text(0))?.map_or(Value::Null, Value::Oid),
+        F::ToReg(ty) => match parse_reg(env, ty, text(0)) {
+            Err(error) if error.sqlstate() == sqlstate::AMBIGUOUS_FUNCTION => Value::Null,
+            found => found?.map_or(Value::Null, Value::Oid),
+        },
         F::RegOf(ty) => Value::Oid(reg(env, ty, text(0))?),
         F::RegText(ty) => match value(0) {
             ValueRef::Array(oids) => {

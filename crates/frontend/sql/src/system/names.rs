@@ -98,6 +98,10 @@ pub(crate) fn parse_reg_in(around: Surroundings<'_>, ty: Type, text: &str) -> Re
         Type::Regclass => named(around, schema, name).map(oid_of),
         Type::Regproc => {
             let all = types::functions_named(around.catalog, around.search_path, schema, name);
+            if all.len() > 1 {
+                let message = format!("more than one function named \"{text}\"");
+                return Err(SqlError::new(sqlstate::AMBIGUOUS_FUNCTION, message));
+            }
             all.first().copied()
         }
         Type::Regnamespace => around.catalog.namespace(name).map(|found| found.oid),

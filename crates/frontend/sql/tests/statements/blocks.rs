@@ -78,6 +78,185 @@ fn what_has_a_transaction_of_its_own_may_be_alone_or_first_or_behind_an_end() {
 }
 
 #[test]
+fn what_has_a_transaction_of_its_own_commits_before_what_follows_in_a_pipeline() {
+    let mut client = Client::new();
+    client.ok("create table t (a int); prepare p as select 1");
+    // What follows fails, and takes nothing of it back.
+    for (first, seen) in [
+        (
+            "create index concurrently i on t (a)",
+            "select count(*) from pg_class where relname = 'i'",
+        ),
+        (
+            "discard all",
+            "select 1 - count(*) from pg_prepared_statements",
+        ),
+    ] {
+        let error = piped(&mut client, &[first, "select 1 / 0"]).unwrap_err();
+        assert_eq!(error.sqlstate().as_str(), "22012");
+        client.session.sync(&mut Heard::default()).unwrap();
+        assert_eq!(client.ok(seen), "1", "{first}");
+    }
+    // One behind another is the first statement of a transaction again, what stands behind a SHOW is not.
+    piped(&mut client, &["vacuum", "vacuum"]).unwrap();
+    client.session.sync(&mut Heard::default()).unwrap();
+    let error = piped(&mut client, &["show work_mem", "vacuum"]).unwrap_err();
+    assert_eq!(error.sqlstate().as_str(), "25001");
+    client.session.sync(&mut Heard::default()).unwrap();
+}
+
+#[test]
+fn a_command_is_told_to_be_done_when_its_commit_is() {
+    let mut client = Client::new();
+    client.ok("create table p (a int primary key); create table f (a int references p deferrable initially deferred)");
+    client.ok("prepare i as insert into f values (1)");
+    for sql in [
+        "execute i",
+        "copy (insert into f values (1) returning a) to stdout",
+    ] {
+        let mut heard = Heard::default();
+        let error = client.session.simple_query(sql, &mut heard).unwrap_err();
+        assert_eq!(error.sqlstate().as_str(), "23503", "{sql}");
+        assert!(heard.tags.is_empty(), "{sql}: {:?}", heard.tags);
+    }
+}
+
+/// Texts, the SQLSTATE that each ends with (none: well), and the state of the session behind it: as PostgreSQL has it.
+#[test]
+fn modes_of_begin_count_behind_other_statements() {
+    use TransactionStatus::{Failed, Idle, InBlock};
+    let mut client = Client::new();
+    client.ok("create table t (a int)");
+    for (text, state, status) in [
+        (
+            "select 1; begin read only; insert into t values (1)",
+            "25006",
+            Failed,
+        ),
+        (
+            "select 1; begin isolation level repeatable read",
+            "25001",
+            Idle,
+        ),
+        (
+            "select 1; begin isolation level read committed",
+            "",
+            InBlock,
+        ),
+        ("select 1; begin read write", "", InBlock),
+        (
+            "begin; begin read only; insert into t values (1)",
+            "25006",
+            Failed,
+        ),
+        (
+            "begin; select 1; begin isolation level repeatable read",
+            "25001",
+            Failed,
+        ),
+        (
+            "begin read only; begin read write; insert into t values (1)",
+            "",
+            InBlock,
+        ),
+        (
+            "begin read only; select 1; begin read write",
+            "25001",
+            Failed,
+        ),
+        (
+            "set transaction read only; insert into t values (1)",
+            "25006",
+            Idle,
+        ),
+        (
+            "select 1; set transaction read only; insert into t values (1)",
+            "25006",
+            Idle,
+        ),
+        (
+            "begin; savepoint a; set transaction isolation level repeatable read",
+            "25001",
+            Failed,
+        ),
+        (
+            "begin read only; savepoint a; set transaction read write",
+            "25001",
+            Failed,
+        ),
+        (
+            "begin; savepoint a; set transaction read only; insert into t values (1)",
+            "25006",
+            Failed,
+        ),
+        (
+            "begin; savepoint a; set transaction read only; rollback to a; insert into t values (1)",
+            "",
+            InBlock,
+        ),
+        (
+            "begin; savepoint a; set transaction read only; release a; insert into t values (1)",
+            "",
+            InBlock,
+        ),
+        (
+            "begin; set transaction_read_only = on; insert into t values (1)",
+            "25006",
+            Failed,
+        ),
+        (
+            "begin; select 1; set transaction_isolation = 'repeatable read'",
+            "25001",
+            Failed,
+        ),
+        ("set transaction_read_only = on", "", Idle),
+        ("insert into t values (1)", "", Idle),
+    ] {
+        let mut heard = Heard::default();
+        let done = client.session.simple_query(text, &mut heard);
+        let seen = done.err().map(|error| error.sqlstate().to_string());
+        assert_eq!(seen.as_deref().unwrap_or_default(), state, "{text}");
+        assert_eq!(client.session.status(), status, "{text}");
+        client.ok("rollback");
+    }
+    assert_eq!(client.ok("select count(*) from t"), "1");
+    for (text, shown) in [
+        ("begin; begin read only; show transaction_read_only", "on"),
+        (
+            "set transaction isolation level repeatable read; show transaction_isolation",
+            "repeatable read",
+        ),
+        (
+            "begin; set transaction_isolation = 'repeatable read'; select 1 where false; show transaction_isolation",
+            "repeatable read",
+        ),
+        (
+            "begin isolation level repeatable read; set transaction_isolation to default; show transaction_isolation",
+            "read committed",
+        ),
+    ] {
+        assert_eq!(client.ok(text), shown, "{text}");
+        client.ok("rollback");
+    }
+    // The same in a pipeline.
+    let error = piped(
+        &mut client,
+        &["select 1", "begin read only", "insert into t values (1)"],
+    );
+    assert_eq!(error.unwrap_err().sqlstate().as_str(), "25006");
+    client.ok("rollback");
+    let error = piped(
+        &mut client,
+        &[
+            "select 1",
+            "start transaction isolation level repeatable read",
+        ],
+    );
+    assert_eq!(error.unwrap_err().sqlstate().as_str(), "25001");
+    client.ok("rollback");
+}
+
+#[test]
 fn a_text_of_several_statements_may_lock_tables_and_declare_cursors() {
     let mut client = Client::new();
     client.ok("create table t (a int); insert into t values (1), (2)");

@@ -192,8 +192,8 @@ fn definitions_are_shown_as_postgresql_shows_them() {
         assert_eq!(client.ok(query), answer, "{query}");
     }
     assert_eq!(
-        client.ok("select array_upper(a, 1), s from (select '[2147483647:2147483647]={1}'::int[] as a) t, generate_subscripts(a, 1) s"),
-        "2147483647|2147483647"
+        client.ok("select array_upper(a, 1), s from (select array_prepend(1, '[2147483646:2147483646]={1}'::int[]) as a) t, generate_subscripts(a, 1) s"),
+        "2147483647|2147483646\n2147483647|2147483647"
     );
     assert_eq!(client.state("select 'nowhere'::regclass"), "42P01");
     assert_eq!(client.state("select pg_get_userbyid('x')"), "22P02");

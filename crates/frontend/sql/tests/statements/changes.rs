@@ -239,7 +239,10 @@ fn a_copy_that_fails_leaves_nothing() {
         .unwrap();
     let error = client.session.copy_data(b"1\nx\n").unwrap_err();
     assert_eq!(error.sqlstate().as_str(), "22P02");
-    assert_eq!(error.fields().context.as_deref(), Some("COPY t, line 2"));
+    assert_eq!(
+        error.fields().context.as_deref(),
+        Some("COPY t, line 2, column id: \"x\"")
+    );
     assert_eq!(client.ok("select count(*) from t"), "0");
     client
         .session

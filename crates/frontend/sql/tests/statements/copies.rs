@@ -227,27 +227,27 @@ fn the_first_row_that_is_wrong_is_told_whoever_finds_it() {
         (
             vec![unreadable],
             "invalid input syntax for type integer: \"x\"",
-            500,
+            "500, column a: \"x\"",
         ),
         (
             vec![(497, "7\t1"), unreadable],
             "duplicate key value violates unique constraint \"t_pkey\"",
-            497,
+            "497",
         ),
         (
             vec![(10, "1\t\\N"), (11, "2")],
             "null value in column \"b\" of relation \"t\" violates not-null constraint",
-            10,
+            "10: \"1\t\\N\"",
         ),
         (
             vec![(384, "1"), (385, "7\t1")],
-            "missing data for a column",
-            384,
+            "missing data for column \"b\"",
+            "384: \"1\"",
         ),
         (
             vec![(1000, "7\t1")],
             "duplicate key value violates unique constraint \"t_pkey\"",
-            1000,
+            "1000",
         ),
     ] {
         let found = copy_error(&mut client, &lines(&wrong));

@@ -47,8 +47,8 @@ fn lines_end_as_the_first_one_does_however_the_data_are_cut() {
     let newline = literal("newline", "\\n");
     let corrupt = |line| format!("22P04 end-of-copy marker corrupt /COPY ct, line {line}");
     let other = "22P04 end-of-copy marker does not match previous newline style /COPY ct, line 2";
-    let extra = "22P04 extra data after last expected column /COPY ct, line 1";
-    let missing = "22P04 missing data for a column /COPY ct, line 1";
+    let extra = "22P04 extra data after last expected column /COPY ct, line 1: \"a\tb\\\nx\ty\"";
+    let missing = "22P04 missing data for column \"b\" /COPY ct, line 1: \"a\\\r\"";
     let cases: [(&str, &str, &str); 38] = [
         ("", "a\\\nb\tc\n", "a\nb|c"),
         ("", "a\tb\\\n", "a|b\n"),
@@ -93,12 +93,12 @@ fn lines_end_as_the_first_one_does_however_the_data_are_cut() {
         (
             "(header match)",
             "",
-            "22P04 wrong number of fields in header line: got 1, expected 2 /COPY ct, line 1",
+            "22P04 wrong number of fields in header line: got 1, expected 2 /COPY ct, line 1: \"\"",
         ),
         (
             "(format csv, header match)",
             "",
-            "22P04 wrong number of fields in header line: got 1, expected 2 /COPY ct, line 1",
+            "22P04 wrong number of fields in header line: got 1, expected 2 /COPY ct, line 1: \"\"",
         ),
     ];
     for (options, data, expected) in cases {

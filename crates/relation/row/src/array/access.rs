@@ -180,7 +180,7 @@ impl ArrayRef<'_> {
 pub fn prepend(array: ArrayRef<'_>, item: Value) -> Result<Array> {
     let shape = [longer(array)?];
     let items: Vec<Value> = [item].into_iter().chain(array.items()).collect();
-    Array::shaped(array.element(), &shape, &items)
+    Array::counted(array.element(), &shape, &items)
 }
 
 /// The elements of an array that goes with them, made one by one.

@@ -33,6 +33,13 @@ const HEADER: usize = 12;
 const NULLS: i32 = 1;
 const VECTOR: i32 = 2;
 
+/// `54000`.
+#[cold]
+fn lower_too_large(lower: i32) -> SqlError {
+    let message = format!("array lower bound is too large: {lower}");
+    SqlError::new(SqlState::of("54000"), message)
+}
+
 /// An array that owns its bytes.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Array(Box<[u8]>);
@@ -127,6 +134,19 @@ impl Array {
     /// # Errors
     /// `54000` for too many of them or too many elements.
     pub(crate) fn shaped(element: Type, dimensions: &[Dimension], items: &[Value]) -> Result<Self> {
+        // The subscript behind the last one is to be a number still.
+        let ends = |one: &&Dimension| one.lower.checked_add(one.length).is_none();
+        if let Some(one) = dimensions.iter().find(ends).filter(|_| !items.is_empty()) {
+            return Err(lower_too_large(one.lower));
+        }
+        Self::counted(element, dimensions, items)
+    }
+
+    /// The same, whatever the last subscript is.
+    ///
+    /// # Errors
+    /// As [`Self::shaped`].
+    fn counted(element: Type, dimensions: &[Dimension], items: &[Value]) -> Result<Self> {
         if dimensions.len() > DIMENSIONS_MAX {
             let message = format!(
                 "number of array dimensions ({}) exceeds the maximum allowed ({DIMENSIONS_MAX})",

@@ -93,6 +93,9 @@ impl Parser<'_> {
                 let detail = "\"[\" must introduce explicitly-specified array dimensions.";
                 return Err(malformed(self.text, detail));
             };
+            if upper == i32::MAX {
+                return Err(super::lower_too_large(lower));
+            }
             let length = upper
                 .checked_sub(lower)
                 .and_then(|span| span.checked_add(1));

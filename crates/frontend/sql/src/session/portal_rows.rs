@@ -1,0 +1,367 @@
+//! Rows of portals: up to as many as an Execute asks for, and the rest of them with the next one.
+//!
+//! What is asked for all at once is told as it comes. Else a statement is run to its end, and its rows are kept (`row_store`): queries, changes with
+//! RETURNING, and commands that return rows, as EXPLAIN, SHOW, FETCH and EXECUTE do. Cursors that DECLARE has made are portals too, and the other way round.
+
+use super::cursor::is_move;
+use super::extended::{Portal, cannot_be_run};
+use super::row_store::RowStore;
+use super::run::{Output, Prepared};
+use super::simple::is_program;
+use super::{Progress, Session, gone, no_portal};
+use crate::error::{Fields, Result, SqlError};
+use crate::sqlstate;
+use crate::wire::{CommandTag, CopyShape, Field, Format, Gone, OutputRow, Sink, Told};
+use sqlparser::ast::Statement;
+use std::sync::Arc;
+
+/// Rows that a portal has found.
+#[derive(Debug)]
+pub(crate) struct Found {
+    /// `None` if all were told at once, as it mostly is: apart, so that a portal is small.
+    rows: Option<Box<RowStore>>,
+    /// How many of them were fetched.
+    fetched: u64,
+    columns: u16,
+    tag: CommandTag,
+    /// What the query ended with behind these rows.
+    failure: Option<SqlError>,
+}
+
+impl Found {
+    /// All were told.
+    fn told(tag: CommandTag) -> Self {
+        let tag = CommandTag {
+            rows: tag.rows.map(|_| 0),
+            ..tag
+        };
+        Self {
+            rows: None,
+            fetched: 0,
+            columns: 0,
+            tag,
+            failure: None,
+        }
+    }
+
+    /// Hands over up to so many of the rows that are left; returns how many, and whether that was the end of them.
+    ///
+    /// # Errors
+    /// What the query ended with; what `each` fails with.
+    fn take(
+        &mut self,
+        count: Option<u64>,
+        mut each: impl FnMut(OutputRow<'_>) -> Result<()>,
+    ) -> Result<(u64, bool)> {
+        let mut taken = 0;
+        while count.is_none_or(|count| taken < count) {
+            let rows = self.rows.as_mut();
+            let Some(rows) = rows.filter(|rows| self.fetched < rows.len()) else {
+                return match self.failure.take() {
+                    Some(failure) => Err(failure),
+                    None => Ok((taken, true)),
+                };
+            };
+            each(OutputRow::new(self.columns, rows.row(self.fetched)?))?;
+            self.fetched += 1;
+            taken += 1;
+        }
+        Ok((taken, false))
+    }
+}
+
+impl Session {
+    /// Whether a command returns rows, which it may if it has not been run without.
+    ///
+    /// # Errors
+    /// `25P02`; as [`Session::command_fields`].
+    pub(super) fn returns_rows(&mut self, statement: &Statement, done: bool) -> Result<bool> {
+        let may = match statement {
+            Statement::ShowVariable { .. } | Statement::Explain { .. } => true,
+            Statement::Execute { .. } => true,
+            Statement::Fetch { into, .. } => !is_move(into.as_ref()),
+            _ => false,
+        };
+        if !may || done {
+            return Ok(false);
+        }
+        self.refuse_in_failed_block()?;
+        Ok(self.command_fields(statement)?.is_some())
+    }
+
+    /// Runs a portal whose statement returns rows, and tells up to `max_rows` of them (0: all).
+    pub(super) fn fetch(
+        &mut self,
+        name: &str,
+        portal: &mut Portal,
+        prepared: &Arc<Prepared>,
+        max_rows: u32,
+        sink: &mut dyn Sink,
+    ) -> Result<Progress> {
+        self.refuse_in_failed_block()?;
+        let program = is_program(&prepared.statement);
+        let has_run = portal.found.as_ref();
+        let has_written = has_run.is_some_and(|found| found.tag.name != "SELECT");
+        if program && has_written && self.program(prepared)?.columns.is_empty() {
+            // There is nothing to fetch, and it is not to be done twice.
+            return Err(cannot_be_run(name));
+        }
+        if portal.found.is_none() {
+            if max_rows == 0 {
+                let tag = self.tell_all(portal, prepared, sink)?;
+                portal.found = Some(Found::told(tag));
+                return Ok(Progress::Complete);
+            }
+            self.find(portal, prepared, sink)?;
+        }
+        let Some(found) = &mut portal.found else {
+            return Ok(Progress::Complete);
+        };
+        let count = (max_rows > 0).then_some(u64::from(max_rows));
+        let (told, all) = found.take(count, |row| sink.row(row).map_err(gone))?;
+        if !all {
+            return Ok(Progress::Suspended);
+        }
+        // The count is that of this Execute, unless nothing is returned.
+        let counts = found.tag.name == "SELECT" || found.columns > 0;
+        let tag = CommandTag {
+            rows: match found.tag.rows {
+                Some(_) if counts => Some(told),
+                rows => rows,
+            },
+            ..found.tag
+        };
+        sink.command_complete(&tag).map_err(gone)?;
+        Ok(Progress::Complete)
+    }
+
+    /// Runs a portal and tells its rows as they come.
+    fn tell_all(
+        &mut self,
+        portal: &Portal,
+        prepared: &Arc<Prepared>,
+        sink: &mut dyn Sink,
+    ) -> Result<CommandTag> {
+        let formats = portal.formats.clone();
+        if is_program(&prepared.statement) {
+            self.start_statement()?;
+            let output = Output::Tell(sink, false);
+            let tag = self.run_program(prepared, &portal.params, &formats, output)?;
+            sink.command_complete(&tag).map_err(gone)?;
+            return Ok(tag);
+        }
+        let mut keeping = Keeping::new(sink, None);
+        self.command(prepared, &portal.params, &formats, false, &mut keeping)?;
+        Ok(keeping.tag)
+    }
+
+    /// Runs a portal to its end and keeps its rows.
+    ///
+    /// # Errors
+    /// The statement's.
+    fn find(
+        &mut self,
+        portal: &mut Portal,
+        prepared: &Arc<Prepared>,
+        sink: &mut dyn Sink,
+    ) -> Result<()> {
+        let mut rows = Box::new(RowStore::new(
+            self.shared.queries.clone(),
+            self.work_memory(),
+        ));
+        let (columns, tag, failure) = match is_program(&prepared.statement) {
+            true => self.find_by_program(portal, prepared, &mut rows)?,
+            false => {
+                let fields = self.command_fields(&prepared.statement)?;
+                let formats = portal.formats.clone();
+                let mut keeping = Keeping::new(sink, Some(&mut *rows));
+                let done = self.command(prepared, &portal.params, &formats, false, &mut keeping);
+                let (tag, failed) = (keeping.tag, keeping.failed.take());
+                failed.map_or(Ok(()), Err)?;
+                done?;
+                (fields.map_or(0, |fields| fields.len()), tag, None)
+            }
+        };
+        portal.found = Some(Found {
+            rows: Some(rows),
+            fetched: 0,
+            columns: u16::try_from(columns).unwrap_or(u16::MAX),
+            tag,
+            failure,
+        });
+        Ok(())
+    }
+
+    /// The same of a program. What a query fails with behind some rows is told when these are fetched, as if it had not been run further; what ends a
+    /// statement from outside is told at once.
+    fn find_by_program(
+        &mut self,
+        portal: &Portal,
+        prepared: &Arc<Prepared>,
+        rows: &mut RowStore,
+    ) -> Result<(usize, CommandTag, Option<SqlError>)> {
+        self.start_statement()?;
+        let formats = portal.formats.clone();
+        let done = self.run_program(prepared, &portal.params, &formats, Output::Keep(rows));
+        let (tag, failure) = match done {
+            Ok(tag) => (tag, None),
+            Err(error) if rows.len() == 0 || !error.is_of_data() => return Err(error),
+            Err(error) if self.program(prepared)?.writes() => return Err(error),
+            Err(error) => (CommandTag::counted("SELECT", 0), Some(error)),
+        };
+        let columns = self.program(prepared)?.columns.len();
+        Ok((columns, tag, failure))
+    }
+
+    /// Columns of what FETCH of a cursor returns, or of a portal that Bind has made.
+    ///
+    /// # Errors
+    /// `34000`; those of the portal's statement.
+    pub(super) fn fetched_fields(&mut self, name: &str) -> Result<Arc<[Field]>> {
+        let portal = self.portals.get(name);
+        let prepared = portal.and_then(|portal| portal.prepared.clone());
+        let (None, Some(prepared)) = (self.cursors.told(name), prepared) else {
+            return self.cursors.fields(name);
+        };
+        self.portal_fields(&prepared)
+    }
+
+    fn portal_fields(&mut self, prepared: &Arc<Prepared>) -> Result<Arc<[Field]>> {
+        let fields = match is_program(&prepared.statement) {
+            true => {
+                self.start_statement()?;
+                let program = self.program(prepared)?;
+                program.returns.then(|| program.fields())
+            }
+            false => self.command_fields(&prepared.statement)?,
+        };
+        fields.ok_or_else(|| {
+            let text = "FETCH of a portal that returns no rows";
+            SqlError::new(sqlstate::FEATURE_NOT_SUPPORTED, text)
+        })
+    }
+
+    /// FETCH and MOVE of a portal that Bind has made. `count`: rows, `None` for all that are left.
+    ///
+    /// # Errors
+    /// `0A000` for what returns no rows, and for rows that are kept in binary, and to be told.
+    pub(super) fn fetch_portal(
+        &mut self,
+        name: &str,
+        count: Option<u64>,
+        (moves, describe): (bool, bool),
+        sink: &mut dyn Sink,
+    ) -> Result<CommandTag> {
+        let mut portal = self.portals.remove(name).ok_or_else(|| no_portal(name))?;
+        let done = self.fetch_of(name, &mut portal, count, (moves, describe), sink);
+        self.portals.insert(name, portal);
+        done
+    }
+
+    fn fetch_of(
+        &mut self,
+        name: &str,
+        portal: &mut Portal,
+        count: Option<u64>,
+        (moves, describe): (bool, bool),
+        sink: &mut dyn Sink,
+    ) -> Result<CommandTag> {
+        let prepared = portal.prepared.clone().ok_or_else(|| no_portal(name))?;
+        self.start_statement()?;
+        let fields = self.portal_fields(&prepared)?;
+        if !moves {
+            if portal.formats.contains(&Format::Binary) {
+                return Err(SqlError::unsupported("FETCH of a portal in binary"));
+            }
+            if describe {
+                sink.row_description(&fields, &[]).map_err(gone)?;
+            }
+        }
+        if portal.found.is_none() {
+            self.find(portal, &prepared, sink)?;
+        }
+        let mut told = 0;
+        if let Some(found) = &mut portal.found {
+            (told, _) = found.take(count, |row| match moves {
+                true => Ok(()),
+                false => sink.row(row).map_err(gone),
+            })?;
+        }
+        let name = if moves { "MOVE" } else { "FETCH" };
+        Ok(CommandTag::counted(name, told))
+    }
+}
+
+/// A sink that keeps rows, or tells them, and remembers what the command has done.
+struct Keeping<'k> {
+    sink: &'k mut dyn Sink,
+    rows: Option<&'k mut RowStore>,
+    tag: CommandTag,
+    failed: Option<SqlError>,
+}
+
+impl<'k> Keeping<'k> {
+    fn new(sink: &'k mut dyn Sink, rows: Option<&'k mut RowStore>) -> Self {
+        Self {
+            sink,
+            rows,
+            tag: CommandTag::plain("SELECT"),
+            failed: None,
+        }
+    }
+}
+
+impl Sink for Keeping<'_> {
+    fn row_description(&mut self, fields: &[Field], formats: &[Format]) -> Told {
+        match self.rows {
+            Some(_) => Ok(()),
+            None => self.sink.row_description(fields, formats),
+        }
+    }
+
+    fn row(&mut self, row: OutputRow<'_>) -> Told {
+        let Some(rows) = &mut self.rows else {
+            return self.sink.row(row);
+        };
+        rows.push(row.body()).map_err(|error| {
+            self.failed = Some(error);
+            Gone
+        })
+    }
+
+    fn command_complete(&mut self, tag: &CommandTag) -> Told {
+        self.tag = *tag;
+        match self.rows {
+            Some(_) => Ok(()),
+            None => self.sink.command_complete(tag),
+        }
+    }
+
+    fn empty_query(&mut self) -> Told {
+        self.sink.empty_query()
+    }
+
+    fn notice(&mut self, notice: &Fields) -> Told {
+        self.sink.notice(notice)
+    }
+
+    fn parameter_status(&mut self, name: &str, value: &str) -> Told {
+        self.sink.parameter_status(name, value)
+    }
+
+    fn copy_in(&mut self, shape: &CopyShape) -> Told {
+        self.sink.copy_in(shape)
+    }
+
+    fn copy_out(&mut self, shape: &CopyShape) -> Told {
+        self.sink.copy_out(shape)
+    }
+
+    fn copy_data(&mut self, bytes: &[u8]) -> Told {
+        self.sink.copy_data(bytes)
+    }
+
+    fn copy_done(&mut self) -> Told {
+        self.sink.copy_done()
+    }
+}

@@ -1,0 +1,166 @@
+//! Portals of commands that return rows, and cursors as portals: Execute with limits, again, behind FETCH; what `pg_cursors` shows of them.
+
+use super::client::{Client, Heard};
+use vellum_sql::{Parameters, Progress};
+
+/// Binds a statement to a portal `p`.
+fn bind(client: &mut Client, sql: &str) {
+    let session = &mut client.session;
+    session.parse("", sql, &[]).unwrap();
+    session.bind("p", "", Parameters::default(), &[]).unwrap();
+}
+
+/// Executes a portal; its rows, and how it ended: the tag, or `...`.
+#[track_caller]
+fn execute(client: &mut Client, portal: &str, rows: u32) -> (String, String) {
+    let mut heard = Heard::default();
+    let progress = client.session.execute(portal, rows, &mut heard).unwrap();
+    assert_eq!(progress == Progress::Suspended, heard.tags.is_empty());
+    let end = heard.tags.pop().unwrap_or_else(|| "...".to_owned());
+    (heard.text(), end)
+}
+
+fn sync(client: &mut Client) {
+    client.session.sync(&mut Heard::default()).unwrap();
+}
+
+fn pair(rows: &str, end: &str) -> (String, String) {
+    (rows.to_owned(), end.to_owned())
+}
+
+#[test]
+fn a_command_that_returns_rows_has_no_more_when_it_is_executed_again() {
+    let mut client = Client::new();
+    client
+        .ok("create table t (a int); prepare e as select 7; prepare i as insert into t values (8)");
+    for (sql, rows, tag, again) in [
+        ("show datestyle", "ISO, MDY", "SHOW", "SHOW"),
+        ("execute e", "7", "SELECT 1", "SELECT 0"),
+        ("values (1), (2)", "1\n2", "SELECT 2", "SELECT 0"),
+        (
+            "insert into t values (9) returning a",
+            "9",
+            "INSERT 0 1",
+            "INSERT 0 0",
+        ),
+    ] {
+        bind(&mut client, sql);
+        assert_eq!(execute(&mut client, "p", 0), pair(rows, tag), "{sql}");
+        assert_eq!(execute(&mut client, "p", 0), pair("", again), "{sql}");
+        sync(&mut client);
+    }
+    bind(&mut client, "explain analyze insert into t values (1)");
+    assert_eq!(execute(&mut client, "p", 0).1, "EXPLAIN");
+    assert_eq!(execute(&mut client, "p", 0), pair("", "EXPLAIN"));
+    sync(&mut client);
+    bind(&mut client, "execute i");
+    assert_eq!(execute(&mut client, "p", 0), pair("", "INSERT 0 1"));
+    let error = client.session.execute("p", 0, &mut Heard::default());
+    assert_eq!(error.unwrap_err().message(), "portal \"p\" cannot be run");
+    sync(&mut client);
+    assert_eq!(client.ok("select a from t order by a"), "1\n9");
+}
+
+#[test]
+fn rows_of_commands_and_of_changes_come_in_pieces() {
+    let mut client = Client::new();
+    client.ok(
+        "create table t (a int); begin; declare c cursor for select g from generate_series(1, 5) g",
+    );
+    bind(&mut client, "fetch 4 c");
+    assert_eq!(execute(&mut client, "p", 1), pair("1", "..."));
+    assert_eq!(execute(&mut client, "p", 1), pair("2", "..."));
+    assert_eq!(execute(&mut client, "p", 0), pair("3\n4", "FETCH 2"));
+    assert_eq!(execute(&mut client, "p", 0), pair("", "FETCH 0"));
+    sync(&mut client);
+    client.session.close_portal("p");
+    bind(
+        &mut client,
+        "insert into t values (9), (8), (7) returning a",
+    );
+    assert_eq!(execute(&mut client, "p", 1), pair("9", "..."));
+    assert_eq!(execute(&mut client, "p", 1), pair("8", "..."));
+    assert_eq!(execute(&mut client, "p", 0), pair("7", "INSERT 0 1"));
+    assert_eq!(execute(&mut client, "p", 0), pair("", "INSERT 0 0"));
+    client.session.close_portal("p");
+    // What returns nothing counts all.
+    bind(&mut client, "insert into t values (1), (2)");
+    assert_eq!(execute(&mut client, "p", 1), pair("", "INSERT 0 2"));
+    sync(&mut client);
+    client.ok("commit");
+    let lines = client.ok("explain (costs off) select 1 union select 2");
+    bind(&mut client, "explain (costs off) select 1 union select 2");
+    let (first, end) = execute(&mut client, "p", 1);
+    assert_eq!((Some(&*first), &*end), (lines.lines().next(), "..."));
+    let (rest, end) = execute(&mut client, "p", 0);
+    assert_eq!((format!("{first}\n{rest}"), &*end), (lines, "EXPLAIN"));
+    sync(&mut client);
+}
+
+#[test]
+fn a_declared_cursor_is_executed_and_closed_as_a_portal() {
+    let mut client = Client::new();
+    client.ok("begin; declare c scroll cursor for select g as n from generate_series(1, 5) g");
+    let (fields, formats) = client.session.describe_portal("c").unwrap().unwrap();
+    assert_eq!((&*fields[0].name, formats.len()), ("n", 1));
+    assert_eq!(execute(&mut client, "c", 2), pair("1\n2", "..."));
+    assert_eq!(client.ok("fetch prior c"), "1");
+    assert_eq!(execute(&mut client, "c", 3), pair("2\n3\n4", "..."));
+    assert_eq!(execute(&mut client, "c", 3), pair("5", "SELECT 1"));
+    assert_eq!(execute(&mut client, "c", 0), pair("", "SELECT 0"));
+    // One name, whoever has given it.
+    client.session.parse("", "select 1", &[]).unwrap();
+    let taken = client.session.bind("c", "", Parameters::default(), &[]);
+    assert_eq!(taken.unwrap_err().sqlstate().as_str(), "42P03");
+    client.ok("rollback");
+    client.ok("begin; declare c cursor for select 1");
+    client.session.close_portal("c");
+    let gone = client.session.execute("c", 0, &mut Heard::default());
+    assert_eq!(gone.unwrap_err().sqlstate().as_str(), "34000");
+    client.ok("rollback");
+}
+
+#[test]
+fn portals_are_fetched_and_shown_among_the_cursors() {
+    let mut client = Client::new();
+    client.ok("create table t (a int); begin; declare c cursor for select 1");
+    for (portal, sql) in [
+        ("q", "select g from generate_series(1, 5) g"),
+        ("s", "show work_mem"),
+        ("i", "insert into t values (3), (4) returning a"),
+        ("n", "insert into t values (5)"),
+    ] {
+        client.session.parse("", sql, &[]).unwrap();
+        client
+            .session
+            .bind(portal, "", Parameters::default(), &[])
+            .unwrap();
+    }
+    let shown = "select name, is_holdable, is_binary from pg_cursors order by name";
+    assert_eq!(client.ok(shown), "c|f|f\ni|f|f\nn|f|f\nq|f|f\ns|f|f");
+    // That of the statement itself is among them.
+    bind(
+        &mut client,
+        "select name, statement from pg_cursors where name in ('p', 'q') order by 1",
+    );
+    let (rows, _) = execute(&mut client, "p", 0);
+    assert!(
+        rows.starts_with("p|select name, statement from pg_cursors"),
+        "{rows}"
+    );
+    assert!(
+        rows.ends_with("\nq|select g from generate_series(1, 5) g"),
+        "{rows}"
+    );
+    assert_eq!(execute(&mut client, "q", 1), pair("1", "..."));
+    assert_eq!(client.ok("fetch 2 q"), "2\n3");
+    assert_eq!(client.ok("fetch s"), client.ok("show work_mem"));
+    assert_eq!(client.ok("fetch i"), "3");
+    assert_eq!(client.ok("fetch all i"), "4");
+    // Through a portal itself.
+    client.session.close_portal("p");
+    bind(&mut client, "fetch all q");
+    assert_eq!(execute(&mut client, "p", 0), pair("4\n5", "FETCH 2"));
+    assert_eq!(client.state("fetch n"), "0A000");
+    client.ok("rollback");
+}
