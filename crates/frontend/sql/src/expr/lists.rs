@@ -23,14 +23,15 @@ const FEW: usize = 8;
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Listed {
     items: Box<[Expr]>,
-    kept: Kept,
+    // Apart: what an expression takes is a part of every other.
+    kept: Box<Kept>,
 }
 
 impl Listed {
     pub fn new(items: Box<[Expr]>) -> Self {
         Self {
             items,
-            kept: Kept::default(),
+            kept: Box::default(),
         }
     }
 }
@@ -46,7 +47,7 @@ impl Deref for Listed {
 impl DerefMut for Listed {
     fn deref_mut(&mut self) -> &mut [Expr] {
         // LS1.
-        self.kept = Kept::default();
+        self.kept = Box::default();
         &mut self.items
     }
 }

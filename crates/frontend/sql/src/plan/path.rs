@@ -39,7 +39,7 @@ pub(crate) struct Access {
 pub(crate) enum Several {
     List(Box<[Expr]>),
     /// The elements of an array.
-    Array(Expr),
+    Array(Box<Expr>),
 }
 
 /// Bounds of a column: an expression, and whether its value is inside.
@@ -213,7 +213,7 @@ fn several(
             array,
             negated: false,
         } if is_part(operand, source, part) && usable(array) => {
-            as_column(array, ty).map(Several::Array)
+            as_column(array, ty).map(|array| Several::Array(Box::new(array)))
         }
         _ => None,
     }
