@@ -50,6 +50,9 @@ impl Rights {
     pub const TRIGGER: Self = Self(64);
     pub const USAGE: Self = Self(128);
     pub const CREATE: Self = Self(256);
+    pub const EXECUTE: Self = Self(512);
+    pub const TEMPORARY: Self = Self(1024);
+    pub const CONNECT: Self = Self(2048);
 
     /// Those of tables, in PostgreSQL's order.
     pub const ALL: [Self; 7] = [
@@ -61,12 +64,15 @@ impl Rights {
         Self::REFERENCES,
         Self::TRIGGER,
     ];
-    /// All of tables, of sequences, of schemas.
+    /// All of tables, of sequences, of schemas, of the database, of columns.
     pub const TABLE: Self = Self(127);
     pub const SEQUENCE: Self = Self(2 | 4 | 128);
     pub const SCHEMA: Self = Self(128 | 256);
+    pub const DATABASE: Self = Self(256 | 1024 | 2048);
+    pub const COLUMN: Self = Self(1 | 2 | 4 | 32);
 
-    const NAMES: [(Self, &'static str, char); 9] = [
+    /// In the order of the letters.
+    pub const NAMES: [(Self, &'static str, char); 12] = [
         (Self::INSERT, "INSERT", 'a'),
         (Self::SELECT, "SELECT", 'r'),
         (Self::UPDATE, "UPDATE", 'w'),
@@ -74,12 +80,18 @@ impl Rights {
         (Self::TRUNCATE, "TRUNCATE", 'D'),
         (Self::REFERENCES, "REFERENCES", 'x'),
         (Self::TRIGGER, "TRIGGER", 't'),
+        (Self::EXECUTE, "EXECUTE", 'X'),
         (Self::USAGE, "USAGE", 'U'),
         (Self::CREATE, "CREATE", 'C'),
+        (Self::TEMPORARY, "TEMPORARY", 'T'),
+        (Self::CONNECT, "CONNECT", 'c'),
     ];
 
     /// The right of a name in any case.
     pub fn named(name: &str) -> Option<Self> {
+        if name.eq_ignore_ascii_case("temp") {
+            return Some(Self::TEMPORARY);
+        }
         let found = Self::NAMES
             .iter()
             .find(|(_, own, _)| own.eq_ignore_ascii_case(name));
@@ -121,7 +133,7 @@ impl Rights {
     }
 
     pub fn of_bits(bits: u16) -> Self {
-        Self(bits & 511)
+        Self(bits & 4095)
     }
 }
 

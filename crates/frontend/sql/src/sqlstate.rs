@@ -96,6 +96,8 @@ states! {
     DEADLOCK_DETECTED = "40P01";
     /// Not this role.
     INSUFFICIENT_PRIVILEGE = "42501";
+    /// A right that such an object has not, or that cannot be given so.
+    INVALID_GRANT_OPERATION = "0LP01";
     /// Not understood.
     SYNTAX_ERROR = "42601";
     /// A name that is no good.

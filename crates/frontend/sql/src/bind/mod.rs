@@ -23,6 +23,7 @@ mod place;
 mod row;
 mod scope;
 mod types;
+mod used;
 mod window;
 
 pub(crate) use aggregate::{Aggregate, AggregateKind};
@@ -203,6 +204,8 @@ pub(crate) struct Binder<'c> {
     pub targets: Vec<Oid>,
     /// Relations that it reads or changes, with the rights that it needs for that.
     pub accesses: Vec<(Oid, Rights)>,
+    /// The columns of these that they are needed for: each by its number, 0 for all of the relation.
+    pub column_uses: Vec<(Oid, Rights, u16)>,
     /// The same of what views read and are written through: with the role that has to have the right, if that is not the user.
     pub lent: Vec<(Oid, Rights, Option<Box<str>>)>,
     /// Whose rights count in the view that is being read.
@@ -283,6 +286,7 @@ impl<'c> Binder<'c> {
             lasting_only: false,
             targets: Vec::new(),
             accesses: Vec::new(),
+            column_uses: Vec::new(),
             lent: Vec::new(),
             reader: Reader::Anyone,
             literals_as: Vec::new(),
@@ -328,6 +332,7 @@ impl<'c> Binder<'c> {
 
     /// Notes that a column is read, so many queries outwards.
     pub(super) fn note(&mut self, level: usize, found: &Found) {
+        self.reads_columns(level, &found.expr);
         let Some((column, read)) = &mut self.watched else {
             return;
         };
@@ -374,6 +379,10 @@ impl<'c> Binder<'c> {
     pub fn uses(&mut self, relation: &Relation, right: Rights) {
         let access = (relation.oid, right);
         if self.view_depth == 0 {
+            if matches!(relation.kind, crate::catalog::Kind::View(_)) {
+                // Which of its columns are used is not known.
+                self.uses_column(relation.oid, right, 0);
+            }
             if !self.accesses.contains(&access) {
                 self.accesses.push(access);
             }

@@ -165,6 +165,9 @@ impl Binder<'_> {
     /// The row of a table or of a join, by its name: its one column, if it is a function's that returns values. Null where an outer join has no row of the
     /// table; a row of nulls only, of a table whose columns may all be null, is taken for none.
     pub(super) fn whole_row(&mut self, name: &str) -> Option<Bound> {
+        for column in self.scope.named(name)?.columns() {
+            self.reads_columns(0, &column.expr);
+        }
         let found = self.scope.named(name)?;
         let is_value = matches!(found, NamedTable::Table(_, table) if table.is_value);
         let all = found.columns();

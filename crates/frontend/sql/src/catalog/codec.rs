@@ -1,14 +1,16 @@
 //! The persisted forms of what the catalog holds.
 //!
 //! Layout (little-endian; `text` is u32 length and bytes; `list` is u32 count and items): the value of a relation's row begins
-//! `u8 version, u8 kind`, then as the functions here and in `domain` write it, in one order; the version is 8 for tables with a column of a domain and for views with options or defaults, 7 for tables with an option, an index of
+//! `u8 version, u8 kind`, then as the functions here and in `domain` write it, in one order; the version is 9 for those with rights on columns, a foreign key with MATCH FULL or one that is
+//! switched off, a replica identity or an index that is marked, 8 for tables with a column of a domain and for views with options or defaults, 7 for tables with an option, an index of
 //! another method than a tree, an operator class or an option of an index, 6 for those with a constraint that is deferrable, 5 for those with an index that is more than columns (it
 //! includes others, has a predicate or an expression, or takes nulls for equal), 4 for sequences, 3 for what else there is. A schema of columns is a length and what `row` makes
 //! of it. Before version 5 an index is columns alone. In version 3 a sequence begins with its start. In version 2 the values of a sequence are known by its oid; version 1 has no rights, either.
 
 use super::{
-    Action, Check, Default, ForeignKey, Identity, Index, IndexColumn, IndexKey, Kind, Method,
-    Namespace, Oid, Relation, Runtimes, SequenceDefinition, Storage, Table, Timing, View, domain,
+    Action, Check, Default, ForeignKey, Identity, Index, IndexColumn, IndexKey, Kind, Marks,
+    Method, Namespace, Oid, Relation, ReplicaIdentity, Runtimes, SequenceDefinition, Storage,
+    SwitchedOff, Table, Timing, View, domain,
 };
 use crate::error::SqlError;
 use crate::roles::{Grant, Rights};
@@ -25,7 +27,9 @@ const VERSION_WITH_TIMING: u8 = 6;
 const VERSION_WITH_OPTIONS: u8 = 7;
 /// Tables with a column of a domain, and views with options or defaults.
 const VERSION_WITH_DOMAINS: u8 = 8;
-const VERSIONS: std::ops::RangeInclusive<u8> = 1..=VERSION_WITH_DOMAINS;
+/// What has rights on columns, and tables that have something switched off or marked.
+const VERSION_WITH_MARKS: u8 = 9;
+const VERSIONS: std::ops::RangeInclusive<u8> = 1..=VERSION_WITH_MARKS;
 const TABLE: u8 = 1;
 const VIEW: u8 = 2;
 const SEQUENCE: u8 = 3;
@@ -87,7 +91,7 @@ pub(super) fn encode_namespace(namespace: &Namespace) -> Vec<u8> {
 }
 
 /// Rights: whether there are any, and a list.
-fn put_rights(out: &mut Vec<u8>, acl: Option<&[Grant]>) {
+pub(super) fn put_rights(out: &mut Vec<u8>, acl: Option<&[Grant]>) {
     out.put_u8(u8::from(acl.is_some()));
     put_list(out, acl.unwrap_or_default(), |out, grant| {
         out.put_u32(grant.grantee);
@@ -97,7 +101,7 @@ fn put_rights(out: &mut Vec<u8>, acl: Option<&[Grant]>) {
     });
 }
 
-fn rights(reader: &mut Reader<'_>) -> Option<Option<Vec<Grant>>> {
+pub(super) fn rights(reader: &mut Reader<'_>) -> Option<Option<Vec<Grant>>> {
     let there = reader.u8()? != 0;
     let grants = list(reader, |reader| {
         Some(Grant {
@@ -142,6 +146,8 @@ pub(super) fn decode_namespace(oid: Oid, value: &[u8]) -> Option<Namespace> {
 /// A relation's row.
 pub(super) fn encode_relation(relation: &Relation) -> crate::error::Result<Vec<u8>> {
     let version = match &relation.kind {
+        _ if !relation.column_acls.is_empty() => VERSION_WITH_MARKS,
+        Kind::Table(table) if has_marks(table) => VERSION_WITH_MARKS,
         Kind::Sequence(_) => VERSION_WITH_BEGIN,
         // Others are as earlier builds read them.
         Kind::Table(table) if !table.domains.is_empty() => VERSION_WITH_DOMAINS,
@@ -169,6 +175,12 @@ pub(super) fn encode_relation(relation: &Relation) -> crate::error::Result<Vec<u
     put_text(&mut out, &relation.owner);
     out.put_u64(relation.generation);
     put_rights(&mut out, relation.acl.as_deref());
+    if version >= VERSION_WITH_MARKS {
+        put_list(&mut out, &relation.column_acls, |out, (column, acl)| {
+            out.put_u16(*column);
+            put_rights(out, Some(acl));
+        });
+    }
     match &relation.kind {
         Kind::Table(table) => put_table(&mut out, table, version)?,
         Kind::View(view) => {
@@ -234,6 +246,12 @@ pub(super) fn decode_relation(oid: Oid, value: &[u8], runtimes: &Runtimes) -> Op
     } else {
         None
     };
+    let mut column_acls = Vec::new();
+    if version >= VERSION_WITH_MARKS {
+        column_acls = list(&mut reader, |reader| {
+            Some((reader.u16()?, rights(reader)??))
+        })?;
+    }
     let kind = match kind {
         TABLE => Kind::Table(Box::new(table(&mut reader, version)?)),
         VIEW => Kind::View(view(&mut reader, version)?),
@@ -254,6 +272,7 @@ pub(super) fn decode_relation(oid: Oid, value: &[u8], runtimes: &Runtimes) -> Op
         generation,
         runtime: runtimes.of(known_by),
         acl,
+        column_acls,
         kind,
     })
 }
@@ -330,7 +349,11 @@ fn put_table(out: &mut Vec<u8>, table: &Table, version: u8) -> crate::error::Res
         put_columns(out, &key.target_columns);
         // Before version 6 the upper half is zero, which is what it says for a key that is not deferrable.
         out.put_u8(key.on_delete as u8 | timing_code(key.timing) << 4);
-        out.put_u8(key.on_update as u8);
+        // Before version 9 the upper half is zero.
+        let said = [key.full, key.off.references, key.off.target];
+        let said = said.into_iter().zip(4..);
+        let said = said.fold(0, |sum, (set, bit)| sum | u8::from(set) << bit);
+        out.put_u8(key.on_update as u8 | said);
     });
     if version >= VERSION_WITH_OPTIONS {
         put_list(out, &table.options, |out, option| put_text(out, option));
@@ -340,6 +363,9 @@ fn put_table(out: &mut Vec<u8>, table: &Table, version: u8) -> crate::error::Res
             out.put_u16(column.0);
             out.put_u32(*domain);
         });
+    }
+    if version >= VERSION_WITH_MARKS {
+        out.put_u8(table.replica_identity as u8);
     }
     Ok(())
 }
@@ -391,6 +417,13 @@ fn table(reader: &mut Reader<'_>, version: u8) -> Option<Table> {
         let (oid, name, own) = (reader.u32()?, text(reader)?, columns(reader)?);
         let (target, target_columns) = (reader.u32()?, columns(reader)?);
         let on_delete = reader.u8()?;
+        let on_update = reader.u8()?;
+        let said = |bit: u8| version >= VERSION_WITH_MARKS && on_update >> bit & 1 != 0;
+        let known = if version >= VERSION_WITH_MARKS {
+            127
+        } else {
+            15
+        };
         Some(ForeignKey {
             oid,
             name,
@@ -398,8 +431,13 @@ fn table(reader: &mut Reader<'_>, version: u8) -> Option<Table> {
             target,
             target_columns,
             on_delete: action(on_delete & 15)?,
-            on_update: action(reader.u8()?)?,
+            on_update: action((on_update <= known).then_some(on_update & 15)?)?,
             timing: timing(on_delete >> 4)?,
+            full: said(4),
+            off: SwitchedOff {
+                references: said(5),
+                target: said(6),
+            },
         })
     })?;
     let mut options = Vec::new();
@@ -412,6 +450,10 @@ fn table(reader: &mut Reader<'_>, version: u8) -> Option<Table> {
             Some((ColumnId(reader.u16()?), reader.u32()?))
         })?;
     }
+    let mut replica_identity = ReplicaIdentity::Default;
+    if version >= VERSION_WITH_MARKS {
+        replica_identity = *ReplicaIdentity::ALL.get(usize::from(reader.u8()?))?;
+    }
     Some(Table {
         schema,
         storage,
@@ -421,6 +463,7 @@ fn table(reader: &mut Reader<'_>, version: u8) -> Option<Table> {
         foreign_keys,
         options,
         domains,
+        replica_identity,
     })
 }
 
@@ -445,6 +488,15 @@ fn has_options(table: &Table) -> bool {
             || columns.any(|column| column.class != 0)
     };
     !table.options.is_empty() || table.indexes.iter().any(of_index)
+}
+
+/// Whether a table has what no row before version 9 says.
+fn has_marks(table: &Table) -> bool {
+    let mut keys = table.foreign_keys.iter();
+    let mut indexes = table.indexes.iter();
+    table.replica_identity != ReplicaIdentity::Default
+        || keys.any(|key| key.full || key.off != SwitchedOff::default())
+        || indexes.any(|index| index.marks != Marks::default())
 }
 
 fn timing_code(timing: Timing) -> u8 {
@@ -490,7 +542,9 @@ fn put_index(out: &mut Vec<u8>, index: &Index, version: u8) {
         u8::from(index.unique)
             | u8::from(index.primary) << 1
             | u8::from(!index.nulls_distinct) << 2
-            | timing_code(index.timing) << 3,
+            | timing_code(index.timing) << 3
+            | u8::from(index.marks.clustered) << 5
+            | u8::from(index.marks.identity) << 6,
     );
     out.put_u32(index.constraint.unwrap_or(0));
     if version >= VERSION_WITH_PARTS {
@@ -539,6 +593,7 @@ fn index(reader: &mut Reader<'_>, version: u8) -> Option<Index> {
         }
         options = list(reader, text)?;
     }
+    let marked = version >= VERSION_WITH_MARKS;
     Some(Index {
         oid,
         name,
@@ -549,9 +604,13 @@ fn index(reader: &mut Reader<'_>, version: u8) -> Option<Index> {
         unique: flags & 1 != 0,
         nulls_distinct: flags & 4 == 0,
         primary: flags & 2 != 0,
-        timing: timing(flags >> 3)?,
+        timing: timing(flags >> 3 & if marked { 3 } else { 31 })?,
         method,
         options,
+        marks: Marks {
+            clustered: marked && flags & 32 != 0,
+            identity: marked && flags & 64 != 0,
+        },
         constraint: (constraint != 0).then_some(constraint),
     })
 }
@@ -568,210 +627,4 @@ fn action(code: u8) -> Option<Action> {
 }
 
 #[cfg(test)]
-mod tests {
-    #![allow(clippy::unwrap_used, reason = "a test may panic")]
-    use super::*;
-    use vellum_row::{Column, Type, Typmod};
-
-    fn table_with(indexes: Vec<Index>) -> Relation {
-        let column = |name: &str, ty| Column::new(name, ty, Typmod::NONE, true);
-        let columns = vec![column("a", Type::Text), column("b", Type::Int4)];
-        let table = Table {
-            schema: Arc::new(Schema::new(columns).unwrap()),
-            storage: Storage::new("sql.table.7"),
-            defaults: Vec::new(),
-            indexes: indexes.into_iter().map(Arc::new).collect(),
-            checks: Vec::new(),
-            foreign_keys: Vec::new(),
-            options: Vec::new(),
-            domains: Vec::new(),
-        };
-        Relation {
-            oid: 7,
-            namespace: 2200,
-            name: "t".into(),
-            owner: "v".into(),
-            generation: 1,
-            runtime: Runtimes::default().of(7),
-            acl: None,
-            kind: Kind::Table(Box::new(table)),
-        }
-    }
-
-    #[test]
-    fn rows_of_a_later_version_are_told_from_damaged_ones() {
-        let mut row = encode_relation(&table_with(Vec::new())).unwrap();
-        assert!(!is_newer(&row) && !is_newer(&[]) && !is_newer(&[0]));
-        row[0] = VERSIONS.end() + 1;
-        assert!(is_newer(&row) && decode_relation(7, &row, &Runtimes::default()).is_none());
-    }
-
-    fn index(columns: Vec<IndexColumn>) -> Index {
-        Index {
-            oid: 9,
-            name: "i".into(),
-            storage: Some(Storage::new("s")),
-            columns,
-            include: Vec::new(),
-            predicate: None,
-            unique: true,
-            nulls_distinct: true,
-            constraint: None,
-            primary: false,
-            timing: Timing::Fixed,
-            method: Method::BTree,
-            options: Vec::new(),
-        }
-    }
-
-    fn partial() -> Index {
-        let lower = IndexColumn {
-            key: IndexKey::Expression("lower(a)".into()),
-            descending: true,
-            nulls_first: true,
-            class: 0,
-        };
-        Index {
-            include: vec![ColumnId(1)],
-            predicate: Some("b > 0".into()),
-            nulls_distinct: false,
-            ..index(vec![lower, IndexColumn::ascending(ColumnId(2))])
-        }
-    }
-
-    /// The bytes that say of the indexes: what stands between the list of defaults and that of checks, both empty.
-    fn index_bytes(relation: &Relation) -> Vec<u8> {
-        let bytes = encode_relation(relation).unwrap();
-        let name = bytes
-            .windows(11)
-            .position(|window| window == b"sql.table.7");
-        let behind = name.unwrap() + 11 + 4;
-        bytes[behind..bytes.len() - 8].to_vec()
-    }
-
-    fn read_back(bytes: &[u8]) -> Vec<Arc<Index>> {
-        let relation = decode_relation(7, bytes, &Runtimes::default()).unwrap();
-        relation.table().unwrap().indexes.clone()
-    }
-
-    #[test]
-    fn indexes_of_columns_alone_are_written_as_before() {
-        let plain = index(vec![IndexColumn::ascending(ColumnId(2))]);
-        let relation = table_with(vec![plain]);
-        assert_eq!(encode_relation(&relation).unwrap()[0], VERSION);
-        let expected = [
-            &[1, 0, 0, 0, 9, 0, 0, 0, 1, 0, 0, 0, b'i', 1, 0, 0, 0, b's'][..],
-            &[1, 0, 0, 0, 2, 0, 0, 1, 0, 0, 0, 0],
-        ];
-        assert_eq!(index_bytes(&relation), expected.concat());
-        let read = read_back(&encode_relation(&relation).unwrap());
-        assert_eq!(read[0].columns, [IndexColumn::ascending(ColumnId(2))]);
-        assert!(read[0].is_plain() && read[0].include.is_empty() && read[0].nulls_distinct);
-    }
-
-    #[test]
-    fn expressions_predicates_and_included_columns_are_read_back() {
-        let relation = table_with(vec![partial()]);
-        let bytes = encode_relation(&relation).unwrap();
-        assert_eq!(bytes[0], VERSION_WITH_PARTS);
-        let expected = [
-            &[1, 0, 0, 0, 9, 0, 0, 0, 1, 0, 0, 0, b'i', 1, 0, 0, 0, b's'][..],
-            &[2, 0, 0, 0, 0, 0, 3, 8, 0, 0, 0],
-            b"lower(a)",
-            &[2, 0, 0, 5, 0, 0, 0, 0, 1, 0, 0, 0, 1, 0, 5, 0, 0, 0],
-            b"b > 0",
-        ];
-        assert_eq!(index_bytes(&relation), expected.concat());
-        let read = read_back(&bytes);
-        assert_eq!(read[0].columns, partial().columns);
-        assert_eq!(read[0].predicate.as_deref(), Some("b > 0"));
-        assert_eq!(read[0].include, [ColumnId(1)]);
-        assert!(read[0].unique && !read[0].nulls_distinct);
-        for length in 0..bytes.len() {
-            let cut = decode_relation(7, &bytes[..length], &Runtimes::default());
-            assert!(cut.is_none(), "{length} bytes of {}", bytes.len());
-        }
-    }
-
-    #[test]
-    fn the_timing_of_constraints_is_read_back() {
-        let mut unique = index(vec![IndexColumn::ascending(ColumnId(2))]);
-        unique.timing = Timing::Deferred;
-        let mut relation = table_with(vec![unique]);
-        let Kind::Table(table) = &mut relation.kind else {
-            unreachable!()
-        };
-        for timing in [Timing::Fixed, Timing::Immediate, Timing::Deferred] {
-            table.foreign_keys.push(ForeignKey {
-                oid: 11,
-                name: "f".into(),
-                columns: vec![ColumnId(2)],
-                target: 8,
-                target_columns: vec![ColumnId(1)],
-                on_delete: Action::SetDefault,
-                on_update: Action::Cascade,
-                timing,
-            });
-        }
-        let expected = table.foreign_keys.clone();
-        let bytes = encode_relation(&relation).unwrap();
-        assert_eq!(bytes[0], VERSION_WITH_TIMING);
-        let read = decode_relation(7, &bytes, &Runtimes::default()).unwrap();
-        let table = read.table().unwrap();
-        assert_eq!(table.foreign_keys, expected);
-        assert_eq!(table.indexes[0].timing, Timing::Deferred);
-        assert!(table.indexes[0].unique && !table.indexes[0].keeps_apart());
-    }
-
-    #[test]
-    fn views_without_options_are_written_as_before_and_others_are_read_back() {
-        let mut view = View {
-            query: "SELECT a FROM public.t".into(),
-            columns: vec!["a".into()],
-            options: Vec::new(),
-            defaults: Vec::new(),
-        };
-        let mut relation = table_with(Vec::new());
-        relation.kind = Kind::View(view.clone());
-        assert_eq!(encode_relation(&relation).unwrap()[0], VERSION);
-        view.options = vec!["check_option=local".into()];
-        view.defaults = vec![(1, "7 + 1".into())];
-        relation.kind = Kind::View(view.clone());
-        let bytes = encode_relation(&relation).unwrap();
-        assert_eq!(bytes[0], VERSION_WITH_DOMAINS);
-        let read = decode_relation(7, &bytes, &Runtimes::default()).unwrap();
-        assert!(matches!(read.kind, Kind::View(read) if read == view));
-        for length in 0..bytes.len() {
-            let cut = decode_relation(7, &bytes[..length], &Runtimes::default());
-            assert!(cut.is_none(), "{length} bytes of {}", bytes.len());
-        }
-    }
-
-    #[test]
-    fn methods_classes_and_options_are_read_back() {
-        let mut own = partial();
-        own.method = Method::Gin;
-        own.columns[0].class = 4217;
-        own.options = vec!["fastupdate=off".into()];
-        let mut relation = table_with(vec![own.clone()]);
-        let Kind::Table(table) = &mut relation.kind else {
-            unreachable!()
-        };
-        table.options = vec!["fillfactor=70".into(), "parallel_workers=2".into()];
-        let options = table.options.clone();
-        let bytes = encode_relation(&relation).unwrap();
-        assert_eq!(bytes[0], VERSION_WITH_OPTIONS);
-        let read = decode_relation(7, &bytes, &Runtimes::default()).unwrap();
-        let table = read.table().unwrap();
-        assert_eq!(table.options, options);
-        let index = &table.indexes[0];
-        assert_eq!(
-            (index.method, &index.columns, &index.options),
-            (Method::Gin, &own.columns, &own.options)
-        );
-        for length in 0..bytes.len() {
-            let cut = decode_relation(7, &bytes[..length], &Runtimes::default());
-            assert!(cut.is_none(), "{length} bytes of {}", bytes.len());
-        }
-    }
-}
+mod tests;

@@ -13,6 +13,7 @@
 //!
 //! Not here: who may change what when (`gate`), the statements (`ddl`), what queries see of it (`system`).
 
+mod acls;
 mod codec;
 mod comments;
 mod domain;
@@ -26,6 +27,7 @@ mod relation;
 mod runtime;
 mod store;
 
+pub(crate) use acls::{AclOf, DefaultKind};
 pub(crate) use comments::Comment;
 pub(crate) use domain::{DOMAINS_MAX, Domain};
 pub(crate) use extension::{Extension, PLPGSQL_OID};
@@ -38,7 +40,8 @@ pub(crate) use oids::{
 pub(crate) use publish::Published;
 pub(crate) use relation::{
     Action, Check, CheckOption, Default, ForeignKey, Identity, Index, IndexColumn, IndexKey, Kind,
-    Oid, Relation, SequenceDefinition, Storage, Table, Timing, View, boolean,
+    Marks, Oid, Relation, ReplicaIdentity, SequenceDefinition, Storage, SwitchedOff, Table, Timing,
+    View, boolean,
 };
 pub(crate) use runtime::{Runtime, Runtimes, Taken};
 pub(crate) use store::Store;
@@ -98,6 +101,7 @@ pub(crate) struct Catalog {
     /// By name.
     extensions: extension::Extensions,
     kept_settings: kept_settings::KeptSettings,
+    acls: acls::Acls,
 }
 
 /// What a name stands for.
@@ -127,6 +131,8 @@ pub(crate) enum Change {
     /// Adds or replaces.
     PutExtension(Arc<Extension>),
     DropExtension(Arc<Extension>),
+    /// Adds or replaces; `None`: as if nothing were said.
+    PutAcl(AclOf, Option<Arc<[Grant]>>),
 }
 
 impl Change {
@@ -170,6 +176,7 @@ impl Catalog {
                 generation: 0,
                 runtime: runtimes.of(definition.oid),
                 acl: None,
+                column_acls: Vec::new(),
                 kind: Kind::System(definition),
             };
             catalog.remember(&Arc::new(relation));
@@ -239,7 +246,8 @@ impl Catalog {
             | Change::PutComment(_)
             | Change::PutSettings(..)
             | Change::PutExtension(_)
-            | Change::DropExtension(_) => None,
+            | Change::DropExtension(_)
+            | Change::PutAcl(..) => None,
         };
         schema.filter(|schema| self.is_temporary(*schema))
     }
@@ -274,6 +282,12 @@ impl Catalog {
                 match pairs.is_empty() {
                     true => self.kept_settings.remove(of),
                     false => self.kept_settings.insert(*of, pairs.clone()),
+                };
+            }
+            Change::PutAcl(of, acl) => {
+                match acl {
+                    Some(acl) => self.acls.insert(*of, acl.clone()),
+                    None => self.acls.remove(of),
                 };
             }
             Change::PutExtension(extension) => {
@@ -518,19 +532,28 @@ impl Catalog {
         if let Some(acl) = &relation.acl {
             return acl.clone();
         }
-        let rights = match relation.kind {
-            Kind::Sequence(_) => Rights::SEQUENCE,
-            Kind::Enum(_) | Kind::Domain(_) => Rights::USAGE,
-            _ => Rights::TABLE,
-        };
-        let owner = self.role_oid(&relation.owner);
-        let own = Grant {
-            grantee: owner,
-            grantor: owner,
-            rights,
-            grantable: Rights::NONE,
-        };
-        vec![own]
+        DefaultKind::of(&relation.kind).usual(self.role_oid(&relation.owner))
+    }
+
+    /// Rights on a column alone.
+    pub fn column_grants<'r>(&self, relation: &'r Relation, column: u16) -> &'r [Grant] {
+        let mut all = relation.column_acls.iter();
+        all.find(|(own, _)| *own == column)
+            .map_or(&[], |(_, acl)| acl)
+    }
+
+    /// Whether a role has a right on a column, or on the relation.
+    pub fn allows_column(
+        &self,
+        name: &str,
+        relation: &Relation,
+        column: u16,
+        right: Rights,
+    ) -> bool {
+        let grants = self.column_grants(relation, column);
+        let mut fitting = grants.iter().filter(|grant| grant.rights.contains(right));
+        fitting.any(|grant| grant.grantee == 0 || self.is_member(name, grant.grantee))
+            || self.allows(name, relation, right)
     }
 
     /// Whether a role has a right on a relation. System relations are there to be read.

@@ -25,6 +25,8 @@ pub(crate) struct Relation {
     pub runtime: Arc<Runtime>,
     /// Rights on it; `None`: those that its owner has.
     pub acl: Option<Vec<Grant>>,
+    /// By a column's number: rights on it alone.
+    pub column_acls: Vec<(u16, Vec<Grant>)>,
     pub kind: Kind,
 }
 
@@ -56,6 +58,43 @@ pub(crate) struct Table {
     pub options: Vec<Box<str>>,
     /// Columns whose type is a domain, each with the oid of that; the schema has the type of its values.
     pub domains: Vec<(ColumnId, Oid)>,
+    pub replica_identity: ReplicaIdentity,
+}
+
+/// What would tell rows apart for who replicates them: kept and shown, as nobody does.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, std::default::Default)]
+#[repr(u8)]
+pub(crate) enum ReplicaIdentity {
+    #[default]
+    Default = 0,
+    Nothing = 1,
+    Full = 2,
+    /// The index that says so of itself ([`Marks`]).
+    Index = 3,
+}
+
+impl ReplicaIdentity {
+    /// In the order of their codes on disk.
+    pub const ALL: [Self; 4] = [Self::Default, Self::Nothing, Self::Full, Self::Index];
+
+    /// As in `pg_class`.
+    pub fn letter(self) -> &'static str {
+        match self {
+            Self::Default => "d",
+            Self::Nothing => "n",
+            Self::Full => "f",
+            Self::Index => "i",
+        }
+    }
+}
+
+/// What a table says of one of its indexes, kept and shown.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, std::default::Default)]
+pub(crate) struct Marks {
+    /// CLUSTER has named it last.
+    pub clustered: bool,
+    /// REPLICA IDENTITY names it.
+    pub identity: bool,
 }
 
 /// A table of the engine: its name, and its handle once it was asked for.
@@ -135,6 +174,7 @@ pub(crate) struct Index {
     pub method: Method,
     /// What WITH says, as [`Table::options`].
     pub options: Vec<Box<str>>,
+    pub marks: Marks,
 }
 
 /// A column of an index.
@@ -242,6 +282,18 @@ pub(crate) struct ForeignKey {
     pub on_update: Action,
     /// When it is checked, where it only checks.
     pub timing: Timing,
+    /// MATCH FULL: either all of its columns are null or none is.
+    pub full: bool,
+    pub off: SwitchedOff,
+}
+
+/// What ALTER TABLE … DISABLE TRIGGER has switched off of a foreign key.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, std::default::Default)]
+pub(crate) struct SwitchedOff {
+    /// Rows of its own table may refer to nothing.
+    pub references: bool,
+    /// Rows of its target may go.
+    pub target: bool,
 }
 
 /// When a constraint is checked.

@@ -2,12 +2,13 @@
 //!
 //! Layout: rows of the engine table [`Store::TABLE`]; keys: `1, oid` (big-endian) of a schema, `2, oid` of a relation, `3, oid of the
 //! schema, name` of every relation and index (value: its oid), with 0 in place of the schema's oid of every schema, `5` of every type, so that two transactions cannot make one name; `4, oid, column` (big-endian) of what is
-//! said of an object (value: the text); `6, oid of a role, 1 in the database` of settings ([`kept_settings`]); `7, name` of an extension ([`extension`]), so that two transactions cannot make one.
+//! said of an object (value: the text); `6, oid of a role, 1 in the database` of settings ([`kept_settings`]); `7, name` of an extension ([`extension`]), so that two transactions cannot make one; `8` and what they are on,
+//! of rights that are kept beside the objects ([`acls`]).
 
 use super::relation::{Kind, Table};
 use super::{
     Catalog, Change, Comment, Extension, FIRST_USER_OID, KeptFor, Namespace, Oid, Relation,
-    Runtimes, codec, extension, kept_settings,
+    Runtimes, acls, codec, extension, kept_settings,
 };
 use crate::error::{Result, SqlError};
 use crate::roles;
@@ -25,6 +26,7 @@ const COMMENT: u8 = 4;
 const TYPE_NAME: u8 = 5;
 const SETTINGS: u8 = 6;
 const EXTENSION: u8 = 7;
+const ACL: u8 = 8;
 
 /// Reads and writes them.
 pub(crate) struct Store;
@@ -74,7 +76,7 @@ impl Store {
             if matches!(*kind, NAME | TYPE_NAME) {
                 continue;
             }
-            if *kind > EXTENSION {
+            if *kind > ACL {
                 return Err(newer());
             }
             if *kind == COMMENT {
@@ -86,6 +88,12 @@ impl Store {
                 let of = kept_for(rest).ok_or_else(damaged)?;
                 let pairs = kept_settings::decode(value).ok_or_else(damaged)?;
                 catalog.apply(&Change::PutSettings(of, pairs));
+                continue;
+            }
+            if *kind == ACL {
+                let of = acls::of_key(rest).ok_or_else(damaged)?;
+                let acl = acls::decode(value).ok_or_else(damaged)?;
+                catalog.apply(&Change::PutAcl(of, Some(acl.into())));
                 continue;
             }
             if *kind == EXTENSION {
@@ -190,6 +198,14 @@ impl Store {
                 } else {
                     transaction.upsert(&table, &key, &kept_settings::encode(pairs))?;
                 }
+            }
+            Change::PutAcl(of, acl) => {
+                let mut key = vec![ACL];
+                key.extend_from_slice(&acls::key(*of));
+                match acl {
+                    Some(acl) => transaction.upsert(&table, &key, &acls::encode(acl))?,
+                    None => transaction.delete(&table, &key)?,
+                };
             }
             Change::PutExtension(extension) => {
                 let (key, value) = (extension_key(extension), extension::encode(extension));

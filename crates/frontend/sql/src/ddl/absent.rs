@@ -43,7 +43,9 @@ impl Ddl<'_> {
             return Err(SqlError::internal("no table"));
         };
         if self.binder().named(table)?.is_none() {
-            self.check_schema(table)?;
+            if let Err(error) = self.check_schema(table) {
+                return self.is_missing(drop, error.sqlstate(), error.message().to_owned());
+            }
             let error = self.binder().no_relation(table).without_place();
             return self.is_missing(drop, error.sqlstate(), error.message().to_owned());
         }
@@ -97,14 +99,42 @@ impl Ddl<'_> {
             let error = no_schema(schema);
             return self.is_missing(drop, error.sqlstate(), error.message().to_owned());
         }
-        let shown = schema.map_or_else(|| name.clone(), |schema| format!("{schema}.{name}"));
+        let shown = match &schema {
+            Some(schema) => format!("{schema}.{name}"),
+            None => name.clone(),
+        };
         let Some(given) = &own.arguments else {
+            if let Some(error) = self.routine_named_alone(schema.as_deref(), &name, kind) {
+                return Err(error);
+            }
             if drop.if_exists {
                 return self.is_missing(drop, state, format!("{kind} {shown}() does not exist"));
             }
             let message = format!("could not find a {kind} named \"{shown}\"");
             return Err(SqlError::new(state, message));
         };
+        let (types, written) = match self.types_given(given)? {
+            Ok(read) => read,
+            Err(error) => {
+                return self.is_missing(drop, error.sqlstate(), error.message().to_owned());
+            }
+        };
+        if !given.iter().any(|own| own == "*")
+            && let Some(error) = self.routine_in_use(schema.as_deref(), &name, &types, &written)
+        {
+            return Err(error);
+        }
+        let list: Vec<&str> = written
+            .iter()
+            .map(|(catalog, own)| if drop.if_exists { catalog } else { own }.as_str())
+            .collect();
+        let separator = if drop.if_exists { "," } else { ", " };
+        let message = format!("{kind} {shown}({}) does not exist", list.join(separator));
+        self.is_missing(drop, state, message)
+    }
+
+    /// The types of arguments, and how they are told: as the catalog has them, and by themselves. The inner error is that of a type that is not there.
+    fn types_given(&self, given: &[String]) -> Result<std::result::Result<Given, SqlError>> {
         let (mut types, mut written) = (Vec::new(), Vec::new());
         for own in given {
             if own == "*" {
@@ -117,10 +147,7 @@ impl Ddl<'_> {
             };
             let ty = match self.binder().type_of(&data_type) {
                 Ok((ty, _)) => ty,
-                Err(error) => {
-                    let error = error.without_place();
-                    return self.is_missing(drop, error.sqlstate(), error.message().to_owned());
-                }
+                Err(error) => return Ok(Err(error.without_place())),
             };
             types.push(Some(ty));
             written.push((
@@ -128,17 +155,99 @@ impl Ddl<'_> {
                 self.forms.name_of(ty).into_owned(),
             ));
         }
-        if Builtin::find(&name, &types).is_some() && !given.iter().any(|own| own == "*") {
-            let list: Vec<&str> = written.iter().map(|(_, own)| own.as_str()).collect();
-            return Err(is_required(&format!("function {name}({})", list.join(","))));
+        Ok(Ok((types, written)))
+    }
+
+    /// A function that is there cannot be dropped: the database came with it, or an extension.
+    fn routine_in_use(
+        &self,
+        schema: Option<&str>,
+        name: &str,
+        types: &[Option<Type>],
+        written: &[(String, String)],
+    ) -> Option<SqlError> {
+        let list: Vec<&str> = written.iter().map(|(_, own)| own.as_str()).collect();
+        let what = format!("function {name}({})", list.join(","));
+        let catalog = &self.open.catalog.1;
+        let reached = crate::bind::functions_reached(catalog, &self.search_path, schema, name);
+        let exact = reached.iter().find(|own| {
+            let given = types.iter().map(|ty| ty.map(Type::name));
+            own.entry().arguments().map(Some).eq(given)
+        });
+        if let Some(own) = exact {
+            return Some(required_by(&what, own.extension()?.name));
         }
-        let list: Vec<&str> = written
-            .iter()
-            .map(|(catalog, own)| if drop.if_exists { catalog } else { own }.as_str())
-            .collect();
-        let separator = if drop.if_exists { "," } else { ", " };
-        let message = format!("{kind} {shown}({}) does not exist", list.join(separator));
-        self.is_missing(drop, state, message)
+        let of_system = schema.is_none_or(|schema| schema == "pg_catalog");
+        (of_system && Builtin::find(name, types).is_some()).then(|| is_required(&what))
+    }
+
+    /// The same of one whose arguments are not said.
+    fn routine_named_alone(
+        &self,
+        schema: Option<&str>,
+        name: &str,
+        kind: &str,
+    ) -> Option<SqlError> {
+        if kind == "procedure" || kind == "aggregate" {
+            return None;
+        }
+        let (catalog, path) = (&self.open.catalog.1, &self.search_path);
+        let found = crate::system::functions_named(catalog, path, schema, name);
+        match found[..] {
+            [] => None,
+            [oid] => {
+                let reached = crate::bind::functions_reached(catalog, path, schema, name);
+                let (_, arguments, _) = crate::system::function_of(catalog, oid)?;
+                let what = format!("function {name}({})", arguments.replace(", ", ","));
+                Some(match reached.first() {
+                    Some(own) => required_by(&what, own.extension()?.name),
+                    None => is_required(&what),
+                })
+            }
+            _ => {
+                let message = format!("{kind} name \"{name}\" is not unique");
+                let hint = "Specify the argument list to select the function unambiguously.";
+                Some(SqlError::new(SqlState::of("42725"), message).with_hint(hint))
+            }
+        }
+    }
+
+    /// A routine that a GRANT names with the types of its arguments, as it is shown.
+    ///
+    /// # Errors
+    /// `3F000`, `42704`, `42883`.
+    pub(super) fn routine_there(
+        &self,
+        kind: &str,
+        name: &ast::ObjectName,
+        arguments: Option<&[String]>,
+    ) -> Result<String> {
+        let (schema, base) = crate::bind::object_name(name)?;
+        if let Some(schema) = &schema
+            && self.open.catalog.1.namespace(schema).is_none()
+        {
+            return Err(no_schema(schema));
+        }
+        let shown = match &schema {
+            Some(schema) => format!("{schema}.{base}"),
+            None => base.clone(),
+        };
+        let state = sqlstate::UNDEFINED_FUNCTION;
+        let Some(given) = arguments else {
+            let message = format!("could not find a {kind} named \"{shown}\"");
+            return Err(SqlError::new(state, message));
+        };
+        let (types, written) = self.types_given(given)??;
+        let list: Vec<&str> = written.iter().map(|(_, own)| own.as_str()).collect();
+        let there = kind != "procedure"
+            && self
+                .routine_in_use(schema.as_deref(), &base, &types, &written)
+                .is_some();
+        if there {
+            return Ok(format!("{base}({})", list.join(",")));
+        }
+        let message = format!("{kind} {shown}({}) does not exist", list.join(", "));
+        Err(SqlError::new(state, message))
     }
 }
 
@@ -175,6 +284,15 @@ fn in_catalog(data_type: &ast::DataType, ty: Type, given: &str) -> String {
         }
         (None, _) => format!("pg_catalog.{}", ty.name()),
     }
+}
+
+/// Types, and how each is told by the catalog and by itself.
+type Given = (Vec<Option<Type>>, Vec<(String, String)>);
+
+fn required_by(what: &str, extension: &str) -> SqlError {
+    let message = format!("cannot drop {what} because extension {extension} requires it");
+    SqlError::new(sqlstate::DEPENDENT_OBJECTS_STILL_EXIST, message)
+        .with_hint(format!("You can drop extension {extension} instead."))
 }
 
 fn is_required(what: &str) -> SqlError {

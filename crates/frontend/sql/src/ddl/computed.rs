@@ -107,3 +107,18 @@ pub(super) fn check_no_subquery(binder: &Binder<'_>, what: &str) -> Result<()> {
     let message = format!("cannot use subquery in {what}");
     Err(SqlError::new(sqlstate::FEATURE_NOT_SUPPORTED, message))
 }
+
+/// An expression over the columns of a table that says no more whose they are: the table may be called otherwise tomorrow.
+pub(super) fn over_own_columns(expr: &ast::Expr, table: &str) -> ast::Expr {
+    let mut expr = expr.clone();
+    crate::parse::walk::change_expressions(&mut expr, &mut |node| {
+        if let ast::Expr::CompoundIdentifier(parts) = node
+            && let [.., of, column] = &parts[..]
+            && crate::bind::folded(of) == table
+        {
+            *node = ast::Expr::Identifier(column.clone());
+        }
+        std::ops::ControlFlow::Continue(())
+    });
+    expr
+}

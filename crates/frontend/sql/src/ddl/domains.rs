@@ -472,6 +472,11 @@ impl Ddl<'_> {
     /// Those of types, and of waiting for the gates of the domain and of those below.
     pub(super) fn column_domain(&mut self, data_type: &ast::DataType) -> Result<Option<Oid>> {
         let domain = self.binder().domain_named(data_type)?;
+        let made = self.binder().type_of(data_type).ok();
+        let made = made.and_then(|(ty, _)| ty.enum_id()).map(|id| id.oid());
+        if let Some(oid) = domain.or(made) {
+            self.check_type_right(oid)?;
+        }
         if let Some(oid) = domain {
             self.hold_named(oid)?;
         }

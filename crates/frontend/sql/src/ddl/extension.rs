@@ -7,6 +7,7 @@ use crate::catalog::{Change, Comment, Extension, Mode, Namespace, Oid, PG_CATALO
 use crate::error::{Fields, Result, SqlError};
 use crate::extension::{Available, PLPGSQL, available};
 use crate::parse::Clause;
+use crate::roles::Rights;
 use crate::sqlstate;
 use crate::wire::CommandTag;
 use sqlparser::ast::{self, CreateExtension, DropExtension, ReferentialAction};
@@ -38,7 +39,8 @@ impl Ddl<'_> {
         let schema = create.schema.as_ref().map(folded);
         let namespace = self.place_of(own, schema.as_deref())?;
         let role = self.own_role()?;
-        if !role.superuser && !role.create_database {
+        let catalog = &self.open.catalog.1;
+        if !role.create_database && !catalog.allows_in_database(self.owner, Rights::CREATE) {
             let message = format!("permission denied to create extension \"{name}\"");
             return Err(
                 SqlError::new(sqlstate::INSUFFICIENT_PRIVILEGE, message).with_hint(

@@ -7,7 +7,7 @@ use super::Ddl;
 use super::deferral::timing_of;
 use super::made_names::MadeName;
 use crate::bind::folded;
-use crate::catalog::{Action, ForeignKey, Kind, Oid, Relation, Timing};
+use crate::catalog::{Action, ForeignKey, Kind, Oid, Relation, SwitchedOff, Timing};
 use crate::error::{Result, SqlError};
 use crate::exec::no_target;
 use crate::plan::{Foreign, column_position};
@@ -129,6 +129,8 @@ impl Ddl<'_> {
             on_delete: action(key.on_delete),
             on_update: action(key.on_update),
             timing,
+            full: key.match_kind == Some(ast::ConstraintReferenceMatchKind::Full),
+            off: SwitchedOff::default(),
         };
         if let Kind::Table(table) = &mut relation.kind {
             table.foreign_keys.push(made.clone());
@@ -220,18 +222,17 @@ fn action(action: Option<ReferentialAction>) -> Action {
 fn check_form(key: &ast::ForeignKeyConstraint) -> Result<()> {
     use ast::ConstraintReferenceMatchKind as Match;
     match key.match_kind {
-        None | Some(Match::Simple) => {}
-        // Of one column it asks for nothing else.
-        Some(Match::Full) if key.columns.len() <= 1 => {}
-        Some(Match::Full) => return Err(SqlError::unsupported("MATCH FULL")),
-        Some(Match::Partial) => return Err(SqlError::unsupported("MATCH PARTIAL")),
+        None | Some(Match::Simple | Match::Full) => Ok(()),
+        Some(Match::Partial) => {
+            let text = "MATCH PARTIAL not yet implemented";
+            Err(SqlError::new(sqlstate::FEATURE_NOT_SUPPORTED, text))
+        }
     }
-    Ok(())
 }
 
 /// `55000` for a target whose key may be there twice.
 #[cold]
-fn deferrable(what: &str, target: &Relation) -> SqlError {
+pub(super) fn deferrable(what: &str, target: &Relation) -> SqlError {
     let message = format!(
         "cannot use a deferrable {what} for referenced table \"{}\"",
         target.name

@@ -92,6 +92,7 @@ impl Ddl<'_> {
             foreign_keys: Vec::new(),
             options: Vec::new(),
             domains: Vec::new(),
+            replica_identity: crate::catalog::ReplicaIdentity::Default,
         };
         let kind = Kind::Table(Box::new(table));
         Ok(Arc::new(self.new_relation(0, 0, "", kind)))

@@ -8,7 +8,7 @@ use super::made_names::MadeName;
 use super::parameters::{self, Of, Said};
 use crate::bind::{ScopeTable, folded};
 use crate::catalog::{
-    Index, IndexColumn, IndexKey, Kind, Method, Oid, OperatorClass, Relation, Table, Timing,
+    Index, IndexColumn, IndexKey, Kind, Marks, Method, Oid, OperatorClass, Relation, Table, Timing,
 };
 use crate::error::{Result, SqlError};
 use crate::expr::Expr;
@@ -76,6 +76,7 @@ impl Ddl<'_> {
             timing: Timing::Fixed,
             method,
             options,
+            marks: Marks::default(),
         };
         let name = match &create.name {
             Some(name) => crate::bind::object_name(name)?.1,
@@ -235,6 +236,7 @@ impl Ddl<'_> {
             columns,
             include,
             storage: None,
+            marks: Marks::default(),
             ..like.clone()
         };
         let columns = index_column_names(table, &index).join("_");

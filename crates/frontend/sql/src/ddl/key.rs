@@ -6,7 +6,7 @@ use super::made_names::MadeName;
 use super::parameters::{self, Of, Said};
 use super::table::Later;
 use crate::bind::folded;
-use crate::catalog::{Index, IndexColumn, Kind, Method, Relation, Timing};
+use crate::catalog::{Index, IndexColumn, Kind, Marks, Method, Relation, Timing};
 use crate::error::{Result, SqlError};
 use crate::parse::KeyTail;
 use crate::plan::apart;
@@ -125,6 +125,7 @@ impl Ddl<'_> {
             timing,
             method: Method::BTree,
             options,
+            marks: Marks::default(),
         };
         let mut schema = Schema::clone(&table.schema);
         if primary {
@@ -176,6 +177,10 @@ pub(super) fn constraint_of(constraint: &TableConstraint) -> Result<Later> {
             timing: timing_of(key.characteristics.as_ref())?,
             ..new_key(key.name.as_ref(), &key.columns)?
         })),
+        TableConstraint::PrimaryKeyUsingIndex(_) | TableConstraint::UniqueUsingIndex(_) => {
+            let text = "cannot use an existing index in CREATE TABLE";
+            Err(SqlError::new(sqlstate::FEATURE_NOT_SUPPORTED, text))
+        }
         TableConstraint::Check(check) => Ok(Later::Check {
             name: check.name.as_ref().map(folded),
             expr: check.expr.clone(),

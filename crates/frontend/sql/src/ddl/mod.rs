@@ -8,6 +8,7 @@
 //! repeatable read a row that it does not see is a conflict (`Ddl::newest_rows`).
 
 mod absent;
+mod acl;
 mod alter;
 mod alter_sequence;
 mod column;
@@ -32,17 +33,22 @@ mod kept_settings;
 mod key;
 mod like;
 mod made_names;
+mod marks;
 mod numbered;
+mod owned;
 mod owner;
 mod parameters;
 mod readers;
 mod renamed;
 mod retype;
 mod rewrite;
+mod rights;
 mod role;
+mod schema;
 mod sequence;
 mod table;
 mod temporary;
+mod triggers;
 mod truncate;
 mod type_texts;
 mod view;
@@ -50,12 +56,13 @@ mod view;
 pub(crate) use extension_callers::each_function;
 pub(crate) use index::{check_form, named_class};
 pub(crate) use kept_settings::Whose;
+pub(crate) use marks::check_table_method;
 pub(crate) use readers::named_sequences;
 pub(crate) use type_texts::{each_type, types_in};
 
 use self::dependency::Object;
 use crate::bind::Binder;
-use crate::catalog::{Change, Kind, Mode, Named, Namespace, Oid, PG_CATALOG, Relation, Table};
+use crate::catalog::{Change, DefaultKind, Kind, Mode, Named, Oid, PG_CATALOG, Relation, Table};
 use crate::database::Shared;
 use crate::error::{Fields, Result, SqlError};
 use crate::parse::Command;
@@ -152,8 +159,6 @@ impl Ddl<'_> {
             Statement::Truncate(truncate) => self.truncate(truncate),
             Statement::CreateRole(create) => self.create_role(create),
             Statement::AlterRole { name, operation } => self.alter_role(name, operation),
-            Statement::Grant(grant) => self.grant(grant),
-            Statement::Revoke(revoke) => self.revoke(revoke),
             Statement::Drop {
                 object_type,
                 if_exists,
@@ -166,8 +171,11 @@ impl Ddl<'_> {
                 self.drop((*object_type, domains), *if_exists, names, *cascade)
             }
             other => {
-                if let Some(Command::DropAbsent(drop)) = Command::of(other) {
-                    return self.drop_absent(&drop);
+                match Command::of(other) {
+                    Some(Command::DropAbsent(drop)) => return self.drop_absent(&drop),
+                    Some(Command::Said(said)) => return self.run_said(&said),
+                    Some(Command::Schema(said)) => return self.create_schema_with(&said),
+                    _ => {}
                 }
                 let words = other.to_string();
                 let words: Vec<&str> = words.split(' ').take(2).collect();
@@ -242,6 +250,8 @@ impl Ddl<'_> {
 
     /// A relation that is made by this statement.
     fn new_relation(&self, oid: Oid, namespace: Oid, name: &str, kind: Kind) -> Relation {
+        let catalog = &self.open.catalog.1;
+        let owner = catalog.role_oid(self.owner);
         Relation {
             oid,
             namespace,
@@ -249,15 +259,20 @@ impl Ddl<'_> {
             owner: self.owner.into(),
             generation: 1,
             runtime: self.shared.runtimes.of(oid),
-            acl: None,
+            acl: catalog.acl_of_new(owner, namespace, DefaultKind::of(&kind)),
+            column_acls: Vec::new(),
             kind,
         }
     }
 
     /// Puts a relation that has another definition.
     fn put_table(&mut self, relation: &Relation, table: Table) -> Result<Arc<Relation>> {
+        // With a column go the rights on it.
+        let mut column_acls = relation.column_acls.clone();
+        column_acls.retain(|(column, _)| table.schema.position_of(ColumnId(*column)).is_some());
         let next = Arc::new(Relation {
             generation: relation.generation + 1,
+            column_acls,
             kind: Kind::Table(Box::new(table)),
             ..relation.clone()
         });
@@ -265,53 +280,6 @@ impl Ddl<'_> {
         self.open
             .change(self.shared, Change::PutRelation(next.clone()))?;
         Ok(next)
-    }
-
-    fn create_schema(&mut self, name: &ast::SchemaName, if_not_exists: bool) -> Result<CommandTag> {
-        let own = self.open.catalog.1.role(self.owner);
-        if own.is_none_or(|role| !role.superuser && !role.create_database) {
-            let message = format!(
-                "permission denied for database {}",
-                crate::database::DATABASE
-            );
-            return Err(SqlError::new(sqlstate::INSUFFICIENT_PRIVILEGE, message));
-        }
-        let (name, owner) = match name {
-            ast::SchemaName::Simple(name) => (Some(name), None),
-            ast::SchemaName::NamedAuthorization(name, owner) => (Some(name), Some(owner)),
-            ast::SchemaName::UnnamedAuthorization(owner) => (None, Some(owner)),
-        };
-        let owner = match owner {
-            Some(owner) => self.authorized(owner)?,
-            None => self.owner.to_owned(),
-        };
-        let name = match name {
-            Some(name) => crate::bind::object_name(name)?.1,
-            None => owner.clone(),
-        };
-        if name.starts_with("pg_") {
-            let message = format!("unacceptable schema name \"{name}\"");
-            return Err(SqlError::new(sqlstate::SqlState::of("42939"), message)
-                .with_detail("The prefix \"pg_\" is reserved for system schemas."));
-        }
-        if self.open.catalog.1.namespace(&name).is_some() {
-            let message = format!("schema \"{name}\" already exists");
-            let error = SqlError::new(sqlstate::DUPLICATE_SCHEMA, message);
-            if if_not_exists {
-                self.notices.push(Fields::skipping(&error));
-                return Ok(CommandTag::plain("CREATE SCHEMA"));
-            }
-            return Err(error);
-        }
-        let namespace = Namespace {
-            oid: self.draw_oid()?,
-            name: name.into(),
-            owner: owner.into(),
-            acl: None,
-        };
-        self.open
-            .change(self.shared, Change::PutNamespace(Arc::new(namespace)))?;
-        Ok(CommandTag::plain("CREATE SCHEMA"))
     }
 
     fn drop(

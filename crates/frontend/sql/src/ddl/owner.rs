@@ -39,12 +39,17 @@ impl Ddl<'_> {
         self.give(relation, &name, role)
     }
 
+    /// Who the session belongs to, whatever role it has taken.
+    pub(super) fn session_user(&self) -> Result<String> {
+        self.asked.settings.get("session_authorization")
+    }
+
     /// Name and oid of a role that something is to be given to.
     fn new_owner(&self, to: &ast::Owner) -> Result<(String, Oid)> {
         let name = match to {
             ast::Owner::Ident(ident) => folded(ident),
             ast::Owner::CurrentRole | ast::Owner::CurrentUser => self.owner.to_owned(),
-            ast::Owner::SessionUser => return Err(SqlError::unsupported("OWNER TO SESSION_USER")),
+            ast::Owner::SessionUser => self.session_user()?,
         };
         let catalog = &self.open.catalog.1;
         let role = catalog.role(&name).ok_or_else(|| no_role(&name))?.oid;
@@ -83,27 +88,41 @@ impl Ddl<'_> {
             return Err(denied(format!("must be owner of schema {name}")));
         }
         let (owner, role) = self.new_owner(owner)?;
+        self.give_schema(&schema, &owner, role)?;
+        Ok(CommandTag::plain("ALTER SCHEMA"))
+    }
+
+    /// Gives a schema to another role.
+    pub(super) fn give_schema(&mut self, schema: &Namespace, name: &str, role: Oid) -> Result<()> {
         let before = self.open.catalog.1.role_oid(&schema.owner);
         let next = Namespace {
-            owner: owner.into(),
+            owner: name.into(),
             acl: schema
                 .acl
                 .as_ref()
                 .map(|grants| handed_over(grants, before, role)),
-            ..Namespace::clone(&schema)
+            ..schema.clone()
         };
         self.open
-            .change(self.shared, Change::PutNamespace(Arc::new(next)))?;
-        Ok(CommandTag::plain("ALTER SCHEMA"))
+            .change(self.shared, Change::PutNamespace(Arc::new(next)))
     }
 
-    fn give(&mut self, relation: &Relation, name: &str, role: Oid) -> Result<Arc<Relation>> {
+    pub(super) fn give(
+        &mut self,
+        relation: &Relation,
+        name: &str,
+        role: Oid,
+    ) -> Result<Arc<Relation>> {
         let before = self.open.catalog.1.role_oid(&relation.owner);
         let acl = relation.acl.as_ref();
+        let columns = relation.column_acls.iter();
         let next = Arc::new(Relation {
             owner: name.into(),
             generation: relation.generation + 1,
             acl: acl.map(|grants| handed_over(grants, before, role)),
+            column_acls: columns
+                .map(|(column, grants)| (*column, handed_over(grants, before, role)))
+                .collect(),
             ..relation.clone()
         });
         self.open

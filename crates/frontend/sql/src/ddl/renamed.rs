@@ -42,10 +42,18 @@ impl Ddl<'_> {
         let operation = alter.operations.get(1);
         if let (Named::Index { table, index }, Altered::Index) = (&named, what) {
             let operation = operation.ok_or_else(|| SqlError::internal("nothing to alter"))?;
-            self.rename_index(*table, *index, operation)?;
+            match operation {
+                Operation::RenameTable { .. } => self.rename_index(*table, *index, operation)?,
+                _ => self.alter_index((*table, *index), operation)?,
+            }
             return Ok(tag);
         }
         let relation = self.table_alone(&alter.name)?;
+        let renames = matches!(operation, Some(Operation::RenameTable { .. }));
+        if what == Altered::Index && !renames {
+            let message = format!("\"{}\" is not an index", relation.name);
+            return Err(SqlError::new(sqlstate::WRONG_OBJECT_TYPE, message));
+        }
         if what == Altered::View && !matches!(relation.kind, Kind::View(_)) {
             let message = format!("\"{}\" is not a view", relation.name);
             return Err(SqlError::new(sqlstate::WRONG_OBJECT_TYPE, message));

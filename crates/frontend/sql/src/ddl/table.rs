@@ -3,16 +3,20 @@
 use super::Ddl;
 use super::alter::validate;
 use super::column_names::{agreed, check_column_name, renamed_position};
-use super::computed::check_no_subquery;
+use super::computed::{check_no_subquery, over_own_columns};
 use super::deferral::timing_of;
 use super::dependency::Object;
 use super::identity::not_integer;
 use super::key::{NewKey, are_distinct, constraint_of, two_keys};
 use super::like::Made;
 use super::made_names::MadeName;
+use super::marks::{Promoted, check_form_of_table};
 use super::parameters::{self, Of};
+use super::triggers::Switch;
 use crate::bind::{ScopeTable, check_collatable, check_collation, folded};
-use crate::catalog::{Change, Check, Default, Index, Kind, Named, Oid, Relation, Storage, Table};
+use crate::catalog::{
+    Change, Check, Default, Index, Kind, Named, Oid, Relation, ReplicaIdentity, Storage, Table,
+};
 use crate::error::{Fields, Result, SqlError};
 use crate::expr::Expr;
 use crate::parse::{Altered, Clause, Like, altered_constraint};
@@ -146,6 +150,7 @@ impl Ddl<'_> {
             foreign_keys: Vec::new(),
             options: Vec::new(),
             domains: Vec::new(),
+            replica_identity: ReplicaIdentity::Default,
         };
         Ok(self.new_relation(oid, namespace, name, Kind::Table(Box::new(table))))
     }
@@ -257,7 +262,8 @@ impl Ddl<'_> {
                         let text = "for a generated column, GENERATED ALWAYS must be specified";
                         return Err(SqlError::syntax(text));
                     }
-                    if generated.replace(self.kept_text(expr)).is_some() {
+                    let own = over_own_columns(expr, table.1);
+                    if generated.replace(self.kept_text(&own)).is_some() {
                         let message = format!(
                             "multiple generation clauses specified for column \"{name}\" of table \"{}\"",
                             table.1
@@ -360,7 +366,9 @@ impl Ddl<'_> {
                 let check = Check {
                     oid: self.draw_oid()?,
                     name: name.unwrap_or(free).into(),
-                    expression: self.kept_text(&expr).into(),
+                    expression: self
+                        .kept_text(&over_own_columns(&expr, &relation.name))
+                        .into(),
                 };
                 if let Kind::Table(table) = &mut relation.kind {
                     table.checks.push(check);
@@ -378,7 +386,9 @@ impl Ddl<'_> {
         let tag = CommandTag::plain("ALTER TABLE");
         match Clause::of_altered(&alter.operations) {
             Some((Altered::Sequence, clauses)) => return self.alter_sequence(alter, &clauses),
-            Some((what, clauses)) if !matches!(clauses[..], [Clause::Logged(_)]) => {
+            Some((what, clauses))
+                if !matches!(clauses[..], [Clause::Logged(_) | Clause::Form(..)]) =>
+            {
                 return self.alter_named(alter, what, &clauses);
             }
             _ => {}
@@ -403,6 +413,11 @@ impl Ddl<'_> {
         if relation.table().is_none() {
             // What `pg_dump` says of views and sequences, too.
             for operation in &alter.operations {
+                if let Some((_, clauses)) = Clause::of_altered(std::slice::from_ref(operation))
+                    && let [Clause::Form(form, _)] = clauses[..]
+                {
+                    check_form_of_table(&relation, form)?;
+                }
                 match &relation.kind {
                     Kind::View(view) => self.alter_view(&relation, view, operation)?,
                     _ => self.rename_or_give(&relation, operation)?,
@@ -425,14 +440,18 @@ impl Ddl<'_> {
         relation: &Arc<Relation>,
         operation: &Operation,
     ) -> Result<Arc<Relation>> {
-        // All tables are logged.
-        if let Some((Altered::Table, _)) = Clause::of_altered(std::slice::from_ref(operation)) {
-            return Ok(relation.clone());
-        }
         let table = relation
             .table()
             .ok_or_else(|| SqlError::internal("no table"))?;
         let mut next = table.clone();
+        if let Some((Altered::Table, clauses)) = Clause::of_altered(std::slice::from_ref(operation))
+        {
+            // All tables are logged.
+            let [Clause::Form(form, name)] = &clauses[..] else {
+                return Ok(relation.clone());
+            };
+            return self.alter_form(relation, next, *form, name.as_ref());
+        }
         match operation {
             Operation::AddConstraint { constraint, .. } => {
                 if let Some((name, said)) = altered_constraint(constraint) {
@@ -440,7 +459,10 @@ impl Ddl<'_> {
                     return self.put_table(relation, next);
                 }
                 let mut changed = Relation::clone(relation);
-                self.constrain(&mut changed, constraint_of(constraint)?)?;
+                match Promoted::of(constraint) {
+                    Some(promoted) => self.promote_index(&mut changed, promoted)?,
+                    None => self.constrain(&mut changed, constraint_of(constraint)?)?,
+                }
                 let Kind::Table(table) = changed.kind else {
                     return Err(SqlError::internal("no table"));
                 };
@@ -567,8 +589,14 @@ impl Ddl<'_> {
                 next.options = parameters::changed(&next.options, said, Of::Table)?;
             }
             Operation::ValidateConstraint { name } => validate(relation, &folded(name))?,
+            Operation::ReplicaIdentity { identity } => {
+                self.set_replica_identity(relation, &mut next, identity)?;
+            }
             Operation::OwnerTo { new_owner } => return self.give_to(relation, new_owner),
-            other => return Err(SqlError::unsupported(format!("ALTER TABLE {other}"))),
+            other => match Switch::of(other) {
+                Some(switch) => return self.switch_triggers(relation, next, &switch),
+                None => return Err(SqlError::unsupported(format!("ALTER TABLE {other}"))),
+            },
         }
         self.put_table(relation, next)
     }

@@ -6,6 +6,7 @@ use crate::catalog::{Catalog, Change, Mode, Namespace, Oid};
 use crate::error::{Result, SqlError};
 use crate::parse::NAME_ALONE;
 use crate::plan::OutputColumn;
+use crate::roles::Rights;
 use crate::rows::{self, Shape};
 use crate::session::AtCommit;
 use crate::sqlstate;
@@ -64,6 +65,19 @@ impl Ddl<'_> {
                 own
             }
         };
+        if own
+            && !self
+                .open
+                .catalog
+                .1
+                .allows_in_database(self.owner, Rights::TEMPORARY)
+        {
+            let message = format!(
+                "permission denied to create temporary tables in database \"{}\"",
+                crate::database::DATABASE
+            );
+            return Err(super::role::denied(message));
+        }
         own.then(|| self.temporary_namespace()).transpose()
     }
 

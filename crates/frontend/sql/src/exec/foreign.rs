@@ -57,7 +57,7 @@ impl Run<'_, '_> {
             return Ok(());
         };
         for foreign in &keys.references {
-            if old.is_some_and(|old| same(old, new, &foreign.columns)) {
+            if foreign.off.references || old.is_some_and(|old| same(old, new, &foreign.columns)) {
                 continue;
             }
             if self.is_deferred(foreign.oid, foreign.timing) {
@@ -84,7 +84,7 @@ impl Run<'_, '_> {
         for foreign in &keys.referred {
             let columns = &foreign.target_columns;
             let null = columns.iter().any(|at| old[*at].is_null());
-            if null || new.is_some_and(|new| same(old, new, columns)) {
+            if foreign.off.target || null || new.is_some_and(|new| same(old, new, columns)) {
                 continue;
             }
             let action = foreign.action(new.is_some());
@@ -196,6 +196,7 @@ impl Run<'_, '_> {
     fn without_target(&self, foreign: &Foreign, row: &[Value]) -> SqlError {
         let error = no_target(foreign, row, self.env.settings(), self.catalog);
         match rows::may_read(self.env, self.catalog, &foreign.child.relation) {
+            _ if foreign.is_mixed(row) => error,
             true => error,
             false => {
                 let parent = &foreign.parent.relation.name;
@@ -304,7 +305,11 @@ impl Run<'_, '_> {
 
     /// Whether a row has the values of a foreign key that `row` has.
     pub(super) fn has_child(&self, foreign: &Foreign, row: &[Value]) -> Result<bool> {
-        let (access, exact) = path(foreign, true, |number| row[foreign.columns[number]].clone());
+        let (access, exact) = match foreign.is_mixed(row) {
+            // Nulls are found nowhere else.
+            true => (Access::all(), false),
+            false => path(foreign, true, |number| row[foreign.columns[number]].clone()),
+        };
         let schema = &foreign.child.table().schema;
         let mut found = false;
         self.scan(&foreign.child, &access, &[], &[], &mut |_, bytes| {
@@ -313,7 +318,10 @@ impl Run<'_, '_> {
                 let own = schema.view(bytes)?;
                 for at in &foreign.columns {
                     let value = own.get(*at)?;
-                    if value.is_null() || !compare(value, row[*at].as_ref()).is_eq() {
+                    let null = row[*at].is_null();
+                    if value.is_null() != null
+                        || !null && !compare(value, row[*at].as_ref()).is_eq()
+                    {
                         return Ok(Flow::More);
                     }
                 }
@@ -510,6 +518,8 @@ fn shown(shape: &rows::Shape, columns: &[usize], row: &[Value], settings: &Setti
     format!("Key ({})=({})", names.join(", "), values.join(", "))
 }
 
+const MIXED: &str = "MATCH FULL does not allow mixing of null and nonnull key values.";
+
 /// `23503` for a row without its target.
 #[cold]
 pub(crate) fn no_target(
@@ -523,12 +533,15 @@ pub(crate) fn no_target(
         "insert or update on table \"{}\" violates foreign key constraint \"{}\"",
         child.name, foreign.name
     );
-    let key = shown(&foreign.child, &foreign.columns, row, settings);
+    let detail = match foreign.is_mixed(row) {
+        true => MIXED.to_owned(),
+        false => {
+            let key = shown(&foreign.child, &foreign.columns, row, settings);
+            format!("{key} is not present in table \"{}\".", parent.name)
+        }
+    };
     SqlError::new(sqlstate::FOREIGN_KEY_VIOLATION, message)
-        .with_detail(format!(
-            "{key} is not present in table \"{}\".",
-            parent.name
-        ))
+        .with_detail(detail)
         .on_table(child, catalog)
         .on_constraint(&foreign.name)
 }

@@ -5,6 +5,7 @@
 //!
 //! Concurrency: a cursor counts no operation of the engine while what it found is worked on, so a slow client holds nobody up.
 
+mod acl_rows;
 mod aggregate;
 mod change;
 mod deferred;

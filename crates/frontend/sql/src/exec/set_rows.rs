@@ -143,6 +143,14 @@ fn begun(call: &SetCall, frame: &Frame<'_>, keep: &Keep<'_>) -> Result<Set> {
     }
     Ok(match (call.function, first) {
         (SetFunction::Unnest, Value::Array(array)) => Set::Elements(Elements::of(array), None),
+        (SetFunction::Acl, Value::Array(array)) => {
+            let mut rows = Vec::new();
+            for item in Elements::of(array) {
+                rows.extend(super::acl_rows::of_item(&item, frame.env)?);
+            }
+            rows.iter().try_for_each(|row| keep(row))?;
+            Set::Rows(rows.into_iter())
+        }
         (SetFunction::Expand, Value::Array(array)) => Set::Elements(Elements::of(array), Some(1)),
         (SetFunction::Subscripts, Value::Array(array)) => {
             let dimension = call.arguments[1].eval(frame)?.as_ref().as_i64();

@@ -3,7 +3,7 @@
 use super::catalog_function::{CatalogEntry, CatalogFunction as F, entry};
 
 #[rustfmt::skip]
-pub(super) static FUNCTIONS: [CatalogEntry; 34] = [
+pub(super) static FUNCTIONS: [CatalogEntry; 54] = [
     entry(637, "pg_index_has_property", "regclass text", "bool", F::IndexProperty),
     entry(638, "pg_index_column_has_property", "regclass int4 text", "bool", F::IndexColumnProperty),
     entry(4032, "pg_sequence_last_value", "regclass", "int8", F::SequenceLastValue),
@@ -30,12 +30,32 @@ pub(super) static FUNCTIONS: [CatalogEntry; 34] = [
     entry(3018, "has_column_privilege", "oid oid text text", "bool", F::HasColumnPrivilege),
     entry(3019, "has_column_privilege", "oid oid int2 text", "bool", F::HasColumnPrivilege),
     entry(3021, "has_column_privilege", "text int2 text", "bool", F::HasColumnPrivilege),
-    entry(3026, "has_any_column_privilege", "oid text text", "bool", F::HasTablePrivilege),
-    entry(3027, "has_any_column_privilege", "oid oid text", "bool", F::HasTablePrivilege),
+    entry(3026, "has_any_column_privilege", "oid text text", "bool", F::HasAnyColumnPrivilege),
+    entry(3027, "has_any_column_privilege", "oid oid text", "bool", F::HasAnyColumnPrivilege),
     entry(2183, "has_sequence_privilege", "oid text text", "bool", F::HasTablePrivilege),
     entry(2184, "has_sequence_privilege", "oid oid text", "bool", F::HasTablePrivilege),
     entry(2270, "has_schema_privilege", "oid text text", "bool", F::HasSchemaPrivilege),
     entry(2271, "has_schema_privilege", "oid oid text", "bool", F::HasSchemaPrivilege),
     entry(2252, "has_database_privilege", "oid text text", "bool", F::HasDatabasePrivilege),
     entry(2253, "has_database_privilege", "oid oid text", "bool", F::HasDatabasePrivilege),
+    entry(3138, "has_type_privilege", "name text text", "bool", F::HasTypePrivilege),
+    entry(3139, "has_type_privilege", "name oid text", "bool", F::HasTypePrivilege),
+    entry(3140, "has_type_privilege", "oid text text", "bool", F::HasTypePrivilege),
+    entry(3141, "has_type_privilege", "oid oid text", "bool", F::HasTypePrivilege),
+    entry(3142, "has_type_privilege", "text text", "bool", F::HasTypePrivilege),
+    entry(3143, "has_type_privilege", "oid text", "bool", F::HasTypePrivilege),
+    entry(2262, "has_language_privilege", "name text text", "bool", F::HasLanguagePrivilege),
+    entry(2263, "has_language_privilege", "name oid text", "bool", F::HasLanguagePrivilege),
+    entry(2264, "has_language_privilege", "oid text text", "bool", F::HasLanguagePrivilege),
+    entry(2265, "has_language_privilege", "oid oid text", "bool", F::HasLanguagePrivilege),
+    entry(2266, "has_language_privilege", "text text", "bool", F::HasLanguagePrivilege),
+    entry(2267, "has_language_privilege", "oid text", "bool", F::HasLanguagePrivilege),
+    entry(2390, "has_tablespace_privilege", "name text text", "bool", F::HasTablespacePrivilege),
+    entry(2391, "has_tablespace_privilege", "name oid text", "bool", F::HasTablespacePrivilege),
+    entry(2392, "has_tablespace_privilege", "oid text text", "bool", F::HasTablespacePrivilege),
+    entry(2393, "has_tablespace_privilege", "oid oid text", "bool", F::HasTablespacePrivilege),
+    entry(2394, "has_tablespace_privilege", "text text", "bool", F::HasTablespacePrivilege),
+    entry(2395, "has_tablespace_privilege", "oid text", "bool", F::HasTablespacePrivilege),
+    entry(2257, "has_function_privilege", "name oid text", "bool", F::AlwaysTrue),
+    entry(2259, "has_function_privilege", "oid oid text", "bool", F::AlwaysTrue),
 ];

@@ -165,6 +165,18 @@ fn drop(parser: &mut Parser<'_>, kind: Kind) -> Result<Statement, ParserError> {
         Shape::OfTable => vec![name(parser, kind)?],
         _ => parser.parse_comma_separated(|parser| name(parser, kind))?,
     };
+    if kind.0 == "database" {
+        let with = parser.parse_keyword(Keyword::WITH);
+        if with || parser.peek_token_ref().token == Token::LParen {
+            parser.expect_token(&Token::LParen)?;
+            // There is no other session in a database that is not there.
+            while is_word(&parser.peek_token_ref().token, "force") {
+                parser.advance_token();
+                let _ = parser.consume_token(&Token::Comma);
+            }
+            parser.expect_token(&Token::RParen)?;
+        }
+    }
     let _ = parser.parse_one_of_keywords(&[Keyword::CASCADE, Keyword::RESTRICT]);
     let absent = Absent {
         kind,
@@ -191,6 +203,14 @@ fn name(parser: &mut Parser<'_>, kind: Kind) -> Result<Name, ParserError> {
         _ => {}
     }
     Ok(own)
+}
+
+/// The name of a routine, and the types of its arguments if they are said.
+pub(super) fn routine(
+    parser: &mut Parser<'_>,
+) -> Result<(ObjectName, Option<Vec<String>>), ParserError> {
+    let kind = ("", Shape::Routine, "");
+    name(parser, kind).map(|own| (own.name, own.arguments))
 }
 
 /// `[mode] [name] type, …)`.

@@ -5,6 +5,7 @@
 
 use super::absent::{self, Absent};
 use super::dialect::is_word;
+use super::said;
 use sqlparser::ast::{Ident, ObjectName, ObjectNamePart, RenameTable, Statement};
 use sqlparser::keywords::Keyword;
 use sqlparser::parser::{Parser, ParserError};
@@ -37,6 +38,10 @@ pub(crate) enum Command {
     },
     /// DROP of what there is none of.
     DropAbsent(Absent),
+    /// A definition in its words ([`super::definition`]).
+    Said(String),
+    /// CREATE SCHEMA, and the statements that make what is in it ([`super::element`]).
+    Schema(Vec<String>),
     /// ALTER ROLE and ALTER DATABASE with SET or RESET: what sessions begin with.
     Keep {
         /// ALTER ROLE, not ALTER DATABASE.
@@ -97,6 +102,15 @@ impl Command {
                     new_name: kind,
                 };
                 return Statement::RenameTable(std::iter::once(first).chain(names).collect());
+            }
+            Self::Said(said) => {
+                let said = ObjectName::from(vec![Ident::with_quote('"', said)]);
+                (plain("said"), vec![said])
+            }
+            Self::Schema(said) => {
+                let said = said.into_iter();
+                let said = said.map(|said| ObjectName::from(vec![Ident::with_quote('"', said)]));
+                (plain("schema"), said.collect())
             }
             Self::Checkpoint => (plain("checkpoint"), Vec::new()),
             Self::Reindex {
@@ -187,6 +201,8 @@ impl Command {
                 names: names().collect(),
                 deferred: word(&first.new_name, 0)? == "deferred",
             },
+            "schema" => Self::Schema(names().filter_map(|name| word(&name, 0)).collect()),
+            "said" => Self::Said(word(&names().next()?, 0)?),
             "prepare" => Self::Prepare,
             "drop" => Self::DropAbsent(Absent::of(&first.new_name, rest)?),
             kept @ ("keep" | "keep here") => {
@@ -209,8 +225,11 @@ impl Command {
 
 /// One of these statements; `None` for any other.
 pub(super) fn statement(parser: &mut Parser<'_>) -> Option<Result<Statement, ParserError>> {
-    if let Some(found) = kept_setting(parser).or_else(|| absent::statement(parser)) {
-        return Some(found);
+    let found = kept_setting(parser)
+        .or_else(|| said::statement(parser))
+        .or_else(|| absent::statement(parser));
+    if found.is_some() {
+        return found;
     }
     let words = [0, 1].map(|at| parser.peek_nth_token_ref(at).token.clone());
     let first = |word| is_word(&words[0], word);
@@ -418,6 +437,28 @@ pub(super) fn only(tokens: &mut [TokenWithSpan]) {
         if table && named && is_word(&tokens[three[1]].token, "only") {
             tokens[three[1]].token = Token::Whitespace(Whitespace::Space);
         }
+    }
+}
+
+/// The row that a cursor stands at is not known by the statements that would change it.
+///
+/// # Errors
+/// `0A000` for WHERE CURRENT OF.
+pub(super) fn no_current_row(tokens: &[TokenWithSpan]) -> crate::error::Result<()> {
+    let spoken = tokens
+        .iter()
+        .filter(|own| !matches!(own.token, Token::Whitespace(_)));
+    let spoken: Vec<&Token> = spoken.map(|own| &own.token).collect();
+    let is_said = |three: &[&Token]| {
+        let words = ["where", "current", "of"];
+        three
+            .iter()
+            .zip(words)
+            .all(|(own, word)| is_word(own, word))
+    };
+    match spoken.windows(3).any(is_said) {
+        true => Err(crate::error::SqlError::unsupported("WHERE CURRENT OF")),
+        false => Ok(()),
     }
 }
 

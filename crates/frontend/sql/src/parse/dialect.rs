@@ -374,6 +374,17 @@ impl Dialect for Bounded {
         ident.value == subscripts::SUBSCRIPTED
     }
 
+    /// CREATE and GRANT are no names: a statement may follow a query, in CREATE SCHEMA.
+    fn is_column_alias(&self, keyword: &Keyword, parser: &mut Parser<'_>) -> bool {
+        !matches!(keyword, Keyword::CREATE | Keyword::GRANT)
+            && self.base.is_column_alias(keyword, parser)
+    }
+
+    fn is_table_alias(&self, keyword: &Keyword, parser: &mut Parser<'_>) -> bool {
+        !matches!(keyword, Keyword::CREATE | Keyword::GRANT)
+            && self.base.is_table_alias(keyword, parser)
+    }
+
     fn is_custom_operator_part(&self, ch: char) -> bool {
         self.base.is_custom_operator_part(ch)
     }

@@ -48,6 +48,17 @@ pub(crate) fn index_item(sql: &str, start: Location) -> Result<IndexItem> {
     })
 }
 
+/// What is read again from its words.
+///
+/// # Errors
+/// `42601` if it is none.
+pub(super) fn said<T>(
+    sql: &str,
+    parse: impl FnOnce(&mut Parser<'_>) -> std::result::Result<T, ParserError>,
+) -> Result<T> {
+    read(read_tokens(sql)?, parse)
+}
+
 fn read_tokens(sql: &str) -> Result<Vec<TokenWithSpan>> {
     tokens::of(sql)
 }

@@ -27,9 +27,12 @@ mod normalize;
 mod operators;
 mod options;
 mod parameters;
+mod said;
+mod schemas;
 mod sequences;
 mod spellings;
 mod subscripts;
+mod table_forms;
 mod tables;
 mod tablespaces;
 mod tokens;
@@ -50,8 +53,12 @@ pub(crate) use moves::MOVE;
 pub(crate) use normalize::Normalized;
 pub(crate) use options::{KEY_LOCK, MERGE_NOTHING, NAME_ALONE, OF_TABLE};
 pub(crate) use parameters::{KeyTail, RESET};
+pub(crate) use said::{Definition, On, RightsChange, definition};
+pub(crate) use schemas::element;
 pub(crate) use sequences::{Altered, Clause, Overriding};
+pub(crate) use table_forms::Form;
 pub(crate) use tables::Like;
+pub(crate) use tablespaces::check as check_tablespace;
 
 use crate::error::{Result, SqlError};
 use crate::sqlstate;
@@ -110,8 +117,17 @@ pub(crate) fn statements(text: &str) -> Result<Vec<Statement>> {
     if words.any(&[Keyword::TABLESPACE]) {
         tablespaces::adapt(&mut tokens)?;
     }
+    if words.any(&[Keyword::CREATE]) && words.any(&[Keyword::USING, Keyword::WITHOUT]) {
+        table_forms::adapt(&mut tokens)?;
+    }
+    if words.any(&[Keyword::RECURSIVE]) && words.any(&[Keyword::VIEW]) {
+        views::recursive(&mut tokens)?;
+    }
     if words.any(&[Keyword::OPTION]) && words.any(&[Keyword::VIEW]) {
         views::adapt(&mut tokens);
+    }
+    if words.any(&[Keyword::CURRENT]) {
+        commands::no_current_row(&tokens)?;
     }
     if words.any(&[Keyword::TABLE, Keyword::INDEX, Keyword::VIEW]) && words.any(parameters::WORDS) {
         parameters::adapt(&mut tokens);
@@ -162,6 +178,7 @@ pub(crate) fn statements(text: &str) -> Result<Vec<Statement>> {
         if parser.peek_token_ref().token == Token::EOF {
             return Ok(found);
         }
+        let start = parser.index();
         let parsed = parser.parse_statement();
         let mut statement = parsed.map_err(|error| {
             if dialect.is_spent() {
@@ -173,6 +190,17 @@ pub(crate) fn statements(text: &str) -> Result<Vec<Statement>> {
             && let Some(rest) = copied.pop_front()
         {
             rest?.put_into(&mut statement);
+        }
+        if let Statement::CreateSchema { if_not_exists, .. } = &statement {
+            let next = parser.peek_token_ref();
+            if *if_not_exists && schemas::follows(&parser) {
+                let message = "CREATE SCHEMA IF NOT EXISTS cannot include schema elements";
+                let error = SqlError::new(sqlstate::FEATURE_NOT_SUPPORTED, message);
+                let start = next.span.start;
+                return Err(error.at(position(text, start.line, start.column)));
+            }
+            statement = schemas::with_elements(&mut parser, statement, start)
+                .map_err(|error| syntax_error(text, &parser, error))?;
         }
         found.push(into_table(statement));
         let next = parser.peek_token_ref();

@@ -47,13 +47,7 @@ pub(super) fn adapt(tokens: &mut Vec<TokenWithSpan>, words: &Words) {
     if words.any(&[Keyword::MERGE]) {
         merge_clauses(tokens);
     }
-    if words.any(&[
-        Keyword::CREATE,
-        Keyword::ALTER,
-        Keyword::DROP,
-        Keyword::GRANT,
-        Keyword::REVOKE,
-    ]) {
+    if words.any(&[Keyword::CREATE, Keyword::ALTER, Keyword::DROP]) {
         role_statements(tokens);
     }
     if words.any(&[Keyword::COMMENT]) {
@@ -149,8 +143,7 @@ fn merge_clauses(tokens: &mut Vec<TokenWithSpan>) {
     }
 }
 
-/// CREATE, ALTER and DROP USER are about roles: a user that is made may log in. GRANT and REVOKE of roles say so for the
-/// parser, and a password is encrypted whether that is said or not.
+/// CREATE, ALTER and DROP USER are about roles: a user that is made may log in. A password is encrypted whether that is said or not.
 fn role_statements(tokens: &mut Vec<TokenWithSpan>) {
     let mut start = 0;
     while start < tokens.len() {
@@ -208,32 +201,7 @@ fn role_statement(tokens: &mut Vec<TokenWithSpan>, start: usize, end: usize) -> 
         }
         return 0;
     }
-    // Rights are given ON something, roles are not.
-    let between = (1..spoken.len())
-        .take_while(|at| !matches!(keyword(*at), Keyword::TO | Keyword::FROM | Keyword::ON));
-    let names: Vec<usize> = between.collect();
-    let stop = keyword(names.len() + 1);
-    if !matches!(first, Keyword::GRANT | Keyword::REVOKE)
-        || !matches!(stop, Keyword::TO | Keyword::FROM)
-        || second == Keyword::ROLE
-    {
-        return 0;
-    }
-    let mut more = 0;
-    for at in names {
-        let place = spoken[at] + more;
-        if matches!(tokens[place].token, Token::Word(_)) {
-            let span = tokens[place].span;
-            let words = [
-                Token::make_keyword("ROLE"),
-                Token::Whitespace(Whitespace::Space),
-            ];
-            let words = words.map(|token| TokenWithSpan { token, span });
-            tokens.splice(place..place, words);
-            more += 2;
-        }
-    }
-    more
+    0
 }
 
 /// RESET SESSION AUTHORIZATION resets the setting of that name.

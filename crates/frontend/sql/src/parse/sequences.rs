@@ -6,6 +6,7 @@
 
 use super::constraints;
 use super::dialect::is_word;
+use super::table_forms::Form;
 use sqlparser::ast::helpers::attached_token::AttachedToken;
 use sqlparser::ast::{
     AlterTable, AlterTableOperation, CastKind, ColumnOption, DataType, Expr, Ident, ObjectName,
@@ -157,6 +158,8 @@ pub(crate) enum Clause {
     Statistics,
     /// UPDATE of an extension, to a version.
     Update(Option<Ident>),
+    /// What is said of a table in words that the parser does not know.
+    Form(Form, Option<Ident>),
 }
 
 impl Clause {
@@ -181,6 +184,7 @@ impl Clause {
             Self::Storage(_) => "storage",
             Self::Statistics => "statistics",
             Self::Update(_) => "update",
+            Self::Form(form, _) => form.words(),
         }
     }
 
@@ -204,7 +208,7 @@ impl Clause {
             | Self::Logged(value) => flag(value),
             Self::OwnedBy(name) | Self::Name(name) => Some(Expr::CompoundIdentifier(name)),
             Self::Schema(name) | Self::Storage(name) => Some(Expr::Identifier(name)),
-            Self::Update(version) => version.map(Expr::Identifier),
+            Self::Update(name) | Self::Form(_, name) => name.map(Expr::Identifier),
             Self::Statistics => None,
         };
         match value {
@@ -245,7 +249,13 @@ impl Clause {
             ("statistics", _) => Self::Statistics,
             ("update", Some(Expr::Identifier(version))) => Self::Update(Some(version.clone())),
             ("update", _) => Self::Update(None),
-            _ => return None,
+            (words, value) => {
+                let name = match value {
+                    Some(Expr::Identifier(name)) => Some(name.clone()),
+                    _ => None,
+                };
+                Self::Form(Form::of(words)?, name)
+            }
         })
     }
 
@@ -391,7 +401,10 @@ fn alter(parser: &mut Parser<'_>, what: Altered) -> Result<Statement, ParserErro
             table_name: RenameTableNameKind::To(name),
         });
     } else if what == Altered::Index {
-        return parser.expected_ref("RENAME TO", parser.peek_token_ref());
+        if !parser.peek_keyword(Keyword::SET) {
+            return parser.expected_ref("RENAME TO", parser.peek_token_ref());
+        }
+        operation = Some(self::operation(parser)?);
     } else if parser.parse_keywords(&[Keyword::SET, Keyword::SCHEMA]) {
         clauses.push(Clause::Schema(parser.parse_identifier()?));
     } else if what == Altered::View {
@@ -469,6 +482,11 @@ fn altered(
 
 /// One operation of ALTER TABLE.
 fn operation(parser: &mut Parser<'_>) -> Result<AlterTableOperation, ParserError> {
+    if let Some(form) = Form::read(parser) {
+        let (form, name) = form?;
+        let options = carried(TABLE, None, [Clause::Form(form, name)]);
+        return Ok(AlterTableOperation::SetOptionsParens { options });
+    }
     if parser.peek_keyword(Keyword::SET) {
         let second = &parser.peek_nth_token_ref(1).token;
         let logged = is_word(second, "logged");

@@ -51,7 +51,7 @@ pub(super) fn adapt(tokens: &mut [TokenWithSpan]) -> Result<()> {
                         if !of_index && !of_own {
                             continue;
                         }
-                        check(match name.quote_style {
+                        check(&match name.quote_style {
                             Some(_) => name.value.clone(),
                             None => name.value.to_lowercase(),
                         })?;
@@ -83,8 +83,10 @@ fn names(word: Keyword) -> bool {
     )
 }
 
-fn check(name: String) -> Result<()> {
-    match &*name {
+/// # Errors
+/// `42704`, `22023`.
+pub(crate) fn check(name: &str) -> Result<()> {
+    match name {
         "pg_default" => Ok(()),
         "pg_global" => {
             let text = "only shared relations can be placed in pg_global tablespace";

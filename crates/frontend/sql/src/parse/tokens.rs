@@ -39,6 +39,21 @@ pub(super) fn of(text: &str) -> Result<Vec<TokenWithSpan>> {
     }
 }
 
+/// A token as it can be read again. What the tokenizer's own words for it leave out is written: quotes within quotes.
+pub(super) fn written(token: &Token) -> String {
+    let literal = |text: &str| format!("'{}'", text.replace('\'', "''"));
+    match token {
+        Token::Word(word) if word.quote_style.is_some() => {
+            format!("\"{}\"", word.value.replace('"', "\"\""))
+        }
+        Token::SingleQuotedString(text) | Token::UnicodeStringLiteral(text) => literal(text),
+        Token::EscapedStringLiteral(text) => {
+            format!("E{}", literal(&text.replace('\\', "\\\\")))
+        }
+        other => other.to_string(),
+    }
+}
+
 /// A token of a text that begins at a place of another.
 pub(super) fn moved(mut own: TokenWithSpan, start: Location) -> TokenWithSpan {
     own.span.start = place_from(own.span.start, start);

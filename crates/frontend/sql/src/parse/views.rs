@@ -1,8 +1,90 @@
-//! `WITH [LOCAL | CASCADED] CHECK OPTION` behind the query of a view, which the parser does not know: it is an option of the view, as in PostgreSQL, and stands among these.
+//! CREATE RECURSIVE VIEW, which is a view of a query of WITH RECURSIVE, as PostgreSQL makes it. And `WITH [LOCAL | CASCADED] CHECK OPTION` behind the query of a view, which the parser does not know: it is an option of the view, as in PostgreSQL, and stands among these.
 
 use super::dialect::keyword;
+use crate::error::{Result, SqlError};
+use crate::sqlstate;
 use sqlparser::keywords::Keyword;
 use sqlparser::tokenizer::{Token, TokenWithSpan, Whitespace};
+
+/// Gives recursive views their query, in the statements that make one.
+///
+/// # Errors
+/// `0A000` for one with a check option.
+pub(super) fn recursive(tokens: &mut Vec<TokenWithSpan>) -> Result<()> {
+    let mut start = 0;
+    while start < tokens.len() {
+        let rest = tokens[start..].iter();
+        let length = rest.clone().position(|own| own.token == Token::SemiColon);
+        let end = length.map_or(tokens.len(), |length| start + length);
+        let before = tokens.len();
+        recursive_view(tokens, start, end)?;
+        start = (end + 1 + tokens.len()).saturating_sub(before);
+    }
+    Ok(())
+}
+
+fn recursive_view(tokens: &mut Vec<TokenWithSpan>, start: usize, end: usize) -> Result<()> {
+    let spoken = |at: &usize| !matches!(tokens[*at].token, Token::Whitespace(_) | Token::EOF);
+    let spoken: Vec<usize> = (start..end).filter(spoken).collect();
+    let token = |at: usize| spoken.get(at).map(|at| &tokens[*at].token);
+    let word = |at: usize| token(at).map_or(Keyword::NoKeyword, keyword);
+    let view = (2..6).find(|at| [word(at - 1), word(*at)] == [Keyword::RECURSIVE, Keyword::VIEW]);
+    let (Keyword::CREATE, Some(view)) = (word(0), view) else {
+        return Ok(());
+    };
+    // The name, whose last part the query has, too; the columns; AS.
+    let mut open = view + 1;
+    while matches!(token(open), Some(Token::Word(_) | Token::Period)) {
+        open += 1;
+    }
+    let mut close = open;
+    while matches!(token(close), Some(own) if *own != Token::RParen) {
+        close += 1;
+    }
+    let mut query = close;
+    while token(query).is_some() && word(query) != Keyword::AS {
+        query += 1;
+    }
+    let (Some(Token::LParen), Some(_)) = (token(open), token(query + 1)) else {
+        return Ok(());
+    };
+    let last = spoken.len() - 2;
+    if [word(last), word(last + 1)] == [Keyword::CHECK, Keyword::OPTION] {
+        let text = "WITH CHECK OPTION not supported on recursive views";
+        return Err(SqlError::new(sqlstate::FEATURE_NOT_SUPPORTED, text));
+    }
+    let blank = || Token::Whitespace(Whitespace::Space);
+    let name = tokens[spoken[open - 1]].token.clone();
+    let columns: Vec<Token> = (open + 1..close).filter_map(token).cloned().collect();
+    let mut before = vec![
+        blank(),
+        Token::make_keyword("WITH"),
+        blank(),
+        Token::make_keyword("RECURSIVE"),
+        blank(),
+        name.clone(),
+        Token::LParen,
+    ];
+    before.extend(columns.iter().cloned());
+    before.extend([Token::RParen, Token::make_keyword("AS"), Token::LParen]);
+    let mut behind = vec![
+        Token::RParen,
+        blank(),
+        Token::make_keyword("SELECT"),
+        blank(),
+    ];
+    behind.extend(columns);
+    behind.extend([blank(), Token::make_keyword("FROM"), blank(), name]);
+    let (first, gone) = (spoken[query], spoken[view - 1]);
+    let last = spoken[spoken.len() - 1];
+    tokens[gone].token = blank();
+    for (at, made) in [(last + 1, behind), (first + 1, before)] {
+        let span = tokens[at - 1].span;
+        let made = made.into_iter().map(|token| TokenWithSpan { token, span });
+        tokens.splice(at..at, made);
+    }
+    Ok(())
+}
 
 /// Puts it there, in the statements that have it.
 pub(super) fn adapt(tokens: &mut Vec<TokenWithSpan>) {

@@ -89,6 +89,9 @@ impl Binder<'_> {
                 assignments.push((position, expr));
             }
         }
+        for (position, _) in &assignments {
+            self.goal_uses(goal, Rights::UPDATE, *position);
+        }
         if self.reads_goal(&assignments, &of_elements, queries) {
             self.goal_wants(goal, Rights::SELECT);
         }

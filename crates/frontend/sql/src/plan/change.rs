@@ -196,6 +196,11 @@ impl Binder<'_> {
                 }
             },
         };
+        for (position, given) in columns.iter().enumerate() {
+            if given.is_some() {
+                self.goal_uses(&goal, Rights::INSERT, position);
+            }
+        }
         let columns = columns
             .into_iter()
             .enumerate()
@@ -434,6 +439,7 @@ impl Binder<'_> {
         // What is looked for is read; so is what is changed.
         if conflict.conflict_target.is_some() {
             self.goal_wants(goal, Rights::SELECT);
+            self.uses_column(goal.named.oid, Rights::SELECT, 0);
         }
         let arbiters = match &conflict.conflict_target {
             None => Arbiters::Known(Asked::of(table, None)),

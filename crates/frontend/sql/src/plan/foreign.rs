@@ -2,7 +2,7 @@
 
 use super::Rules;
 use crate::bind::Binder;
-use crate::catalog::{Action, ForeignKey, Oid, Relation, Storage, Timing};
+use crate::catalog::{Action, ForeignKey, Oid, Relation, Storage, SwitchedOff, Timing};
 use crate::error::{Result, SqlError};
 use crate::expr::Expr;
 use crate::rows::Shape;
@@ -28,6 +28,9 @@ pub(crate) struct Foreign {
     pub on_delete: Action,
     pub on_update: Action,
     pub timing: Timing,
+    /// MATCH FULL: either all columns are null or none is.
+    pub full: bool,
+    pub off: SwitchedOff,
     /// What the columns become by SET DEFAULT.
     pub defaults: Vec<Expr>,
 }
@@ -87,6 +90,8 @@ impl Foreign {
             on_delete: key.on_delete,
             on_update: key.on_update,
             timing: key.timing,
+            full: key.full,
+            off: key.off,
         })
     }
 
@@ -117,7 +122,17 @@ impl Foreign {
             .unwrap_or(&table.storage)
     }
 
-    /// The key of the target of a row. `None` if a column is null: it has none. `Some(false)` if no target can have these values.
+    /// Whether a row has nulls and other values, which MATCH FULL forbids.
+    pub fn is_mixed(&self, row: &[Value]) -> bool {
+        let nulls = self.columns.iter().filter(|at| row[**at].is_null());
+        self.full && !matches!(nulls.count(), 0) && !self.is_empty(row)
+    }
+
+    fn is_empty(&self, row: &[Value]) -> bool {
+        self.columns.iter().all(|at| row[*at].is_null())
+    }
+
+    /// The key of the target of a row. `None` if a column is null, or if all are with MATCH FULL: it has none. `Some(false)` if no target can have these values.
     ///
     /// # Errors
     /// Of casts.
@@ -128,6 +143,9 @@ impl Foreign {
         key: &mut Vec<u8>,
     ) -> Result<Option<bool>> {
         key.clear();
+        if self.is_mixed(row) {
+            return Ok(Some(false));
+        }
         if self.columns.iter().any(|at| row[*at].is_null()) {
             return Ok(None);
         }

@@ -259,6 +259,9 @@ impl Binder<'_> {
         for name in names {
             let own = bound(taken(&mut left, name, "left")?);
             let other = bound(taken(&mut right, name, "right")?);
+            for side in [&own, &other] {
+                self.reads_columns(0, &side.expr);
+            }
             let (sides, ty, typmod) = self.unify("JOIN/USING", vec![own.clone(), other.clone()])?;
             let equal = self.binary(&ast::BinaryOperator::Eq, own, other)?;
             conditions.push(equal.expr);

@@ -92,6 +92,8 @@ pub(crate) struct Program {
     pub targets: Vec<Oid>,
     /// Relations that it uses, with the rights that it needs.
     pub accesses: Vec<(Oid, Rights)>,
+    /// The columns of these that they are needed for; 0 for all of the relation.
+    pub column_uses: Vec<(Oid, Rights, u16)>,
     /// What views in it use, with the roles whose rights count for that; `None`: the user's.
     pub lent: Vec<(Oid, Rights, Option<Box<str>>)>,
     /// C1: what it was compiled for.
@@ -284,6 +286,7 @@ pub(crate) fn compile<'c>(
         subqueries: std::mem::take(&mut binder.subqueries),
         targets: std::mem::take(&mut binder.targets),
         accesses: std::mem::take(&mut binder.accesses),
+        column_uses: std::mem::take(&mut binder.column_uses),
         lent: std::mem::take(&mut binder.lent),
         columns,
         returns,

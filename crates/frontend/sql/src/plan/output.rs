@@ -82,7 +82,7 @@ impl Binder<'_> {
     }
 
     fn all_columns(
-        &self,
+        &mut self,
         of: Option<&str>,
         output: &mut Vec<Expr>,
         columns: &mut Vec<OutputColumn>,
@@ -99,6 +99,7 @@ impl Binder<'_> {
             }
         };
         for column in all {
+            self.reads_columns(0, &column.expr);
             columns.push(OutputColumn {
                 name: column.name,
                 ty: column.ty,

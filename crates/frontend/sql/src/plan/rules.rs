@@ -46,6 +46,8 @@ impl Binder<'_> {
         let Some(table) = relation.table() else {
             return Ok(Rules::default());
         };
+        // What a table's own conditions read, nobody reads by them.
+        let uses = self.column_uses.len();
         let mut checks = Vec::with_capacity(table.checks.len());
         // The first one that fails is told: in the order of their names, as in PostgreSQL.
         let mut sorted: Vec<_> = table.checks.iter().collect();
@@ -56,6 +58,7 @@ impl Binder<'_> {
         }
         let generated = self.generated(relation)?;
         let domains = self.domains_in(relation)?;
+        self.column_uses.truncate(uses);
         Ok(Rules {
             generated,
             checks,

@@ -19,6 +19,8 @@ pub(crate) enum SetFunction {
     Subscripts,
     /// The elements of an array, each with its number from 1.
     Expand,
+    /// The rights that an array of `aclitem` says, one by one.
+    Acl,
     /// Nothing: there are no partitions.
     PartitionAncestors,
     /// From one value to another in steps: of integers, numbers or times, which are of this type.
@@ -49,6 +51,7 @@ impl SetFunction {
             "unnest" => Self::Unnest,
             "generate_subscripts" => Self::Subscripts,
             "_pg_expandarray" => Self::Expand,
+            "aclexplode" => Self::Acl,
             "pg_get_keywords" => Self::Keywords,
             "pg_listening_channels" => Self::Channels,
             "pg_partition_ancestors" => Self::PartitionAncestors,
@@ -141,6 +144,15 @@ impl Binder<'_> {
                 let element = first.ty.and_then(Type::element).ok_or_else(none)?;
                 (vec![first.expr], vec![("unnest", element)])
             }
+            SetFunction::Acl => (
+                vec![one(first, Type::AclItem.array())?],
+                vec![
+                    ("grantor", Type::Oid),
+                    ("grantee", Type::Oid),
+                    ("privilege_type", Type::Text),
+                    ("is_grantable", Type::Bool),
+                ],
+            ),
             SetFunction::Expand => {
                 let element = first.ty.and_then(Type::element).ok_or_else(none)?;
                 (vec![first.expr], vec![("x", element), ("n", Type::Int4)])

@@ -234,6 +234,14 @@ impl Binder<'_> {
         }
     }
 
+    /// Notes that a column of it, by its position in the table, is given a value.
+    pub(super) fn goal_uses(&mut self, goal: &Goal, right: Rights, position: usize) {
+        if let Some(table) = goal.table.table().filter(|_| !goal.is_view()) {
+            let number = table.schema.column(position).id.0;
+            self.uses_column(goal.table.oid, right, number);
+        }
+    }
+
     /// Makes it number 0 of the scope, which is empty; the rules of the table.
     ///
     /// # Errors

@@ -328,12 +328,14 @@ impl<'c> Binder<'c> {
         let (general, before) = (self.general.take(), self.writings.len());
         let (uses, targets) = (self.with_uses, self.targets.len());
         let (accesses, lent) = (self.accesses.len(), self.lent.len());
+        let columns = self.column_uses.len();
         let bound = self.query(&cte.query);
         self.general = general;
         self.writings.truncate(before);
         self.with_uses = uses;
         self.targets.truncate(targets);
         self.accesses.truncate(accesses);
+        self.column_uses.truncate(columns);
         self.lent.truncate(lent);
         let (_, columns) = bound?;
         check_names(

@@ -7,6 +7,7 @@
 use super::transaction::Open;
 use super::{Session, TransactionStatus};
 use crate::error::{Result, SqlError};
+use crate::parse::{Command, Definition};
 use crate::sqlstate;
 use sqlparser::ast::Statement;
 
@@ -63,9 +64,19 @@ impl Session {
     }
 }
 
-/// Whether it makes an index beside those who write, for which PostgreSQL needs transactions of its own.
-pub(super) fn is_concurrent(statement: &Statement) -> bool {
-    matches!(statement, Statement::CreateIndex(index) if index.concurrently)
+/// A definition for which PostgreSQL needs transactions of its own: an index that is made beside those who write, CLUSTER of all tables.
+pub(super) fn stands_alone(statement: &Statement) -> Option<&'static str> {
+    if matches!(statement, Statement::CreateIndex(index) if index.concurrently) {
+        return Some("CREATE INDEX CONCURRENTLY");
+    }
+    let Some(Command::Said(said)) = Command::of(statement) else {
+        return None;
+    };
+    let all = matches!(
+        crate::parse::definition(&said),
+        Ok(Definition::Cluster { table: None, .. })
+    );
+    all.then_some("CLUSTER")
 }
 
 #[cold]

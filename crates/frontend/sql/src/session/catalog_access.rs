@@ -163,6 +163,24 @@ impl Env<'_> {
         read.unwrap_or_default()
     }
 
+    /// The same with the numbers of the columns that it reads. Of views that it reads they are not known.
+    pub fn view_columns_read(&self, relation: &Relation, view: &View) -> Vec<(Oid, Vec<u16>)> {
+        let read = with_stack(|| {
+            let query = query_of(view)?;
+            let mut binder = self.binder();
+            binder.lasting_only = !self.catalog.is_temporary(relation.namespace);
+            binder.query(&query).ok()?;
+            Some((binder.accesses, binder.column_uses))
+        });
+        let (accesses, uses) = read.unwrap_or_default();
+        let columns = |oid: Oid| {
+            let own = uses.iter().filter(|(own, ..)| *own == oid);
+            own.map(|(.., column)| *column).collect()
+        };
+        let all = accesses.into_iter().map(|(oid, _)| (oid, columns(oid)));
+        all.collect()
+    }
+
     /// Whether a view's query can only be bound because a table has its primary key: it groups by that.
     pub fn view_needs_key(&self, relation: &Relation, view: &View, table: &Relation) -> bool {
         let Kind::Table(own) = &table.kind else {

@@ -1,7 +1,7 @@
 //! Statements that are run from their syntax trees: transactions, settings, EXPLAIN, DDL, COPY.
 
 use super::begun::with_modes;
-use super::blocks::{is_concurrent, needs_block};
+use super::blocks::{needs_block, stands_alone};
 use super::cursor::is_move;
 use super::encode::{encode, format_of};
 use super::explain::Asked;
@@ -140,12 +140,17 @@ impl Session {
                 Some(keep @ Command::Keep { .. }) => {
                     self.keep_setting(&keep, &prepared.text, sink)?
                 }
-                Some(command) if !matches!(command, Command::DropAbsent(_)) => {
+                Some(command)
+                    if !matches!(
+                        command,
+                        Command::DropAbsent(_) | Command::Said(_) | Command::Schema(_)
+                    ) =>
+                {
                     self.maintenance(command, sink)?
                 }
                 _ => {
-                    if is_concurrent(other) {
-                        self.refuse_in_block("CREATE INDEX CONCURRENTLY")?;
+                    if let Some(what) = stands_alone(other) {
+                        self.refuse_in_block(what)?;
                     }
                     self.ddl(other, &prepared.text, sink)?
                 }

@@ -75,6 +75,7 @@ pub(crate) struct Env<'s> {
 }
 
 /// What expressions in definitions may ask of their session.
+#[derive(Clone, Copy)]
 pub(crate) struct Asked<'a> {
     pub settings: &'a SessionSettings,
     pub options: &'a SessionOptions,

@@ -34,9 +34,10 @@ impl Session {
                 self.set_constraints(&names, deferred, sink)
             }
             Command::Prepare => self.prepare_transaction(sink),
-            Command::Keep { .. } | Command::DropAbsent(_) => {
-                Err(SqlError::internal("a definition"))
-            }
+            Command::Keep { .. }
+            | Command::DropAbsent(_)
+            | Command::Said(_)
+            | Command::Schema(_) => Err(SqlError::internal("a definition")),
             Command::EndPrepared {
                 commit,
                 transaction,

@@ -79,6 +79,7 @@ pub(crate) use waiting::Waiting;
 use crate::catalog::Catalog;
 use crate::database::{Shared, database_called};
 use crate::error::{Result, SqlError};
+use crate::roles::Rights;
 use crate::sqlstate;
 use crate::wire::Field;
 pub(crate) use named::NamedStatement;
@@ -204,6 +205,16 @@ impl Session {
         }
         let mut settings = SessionSettings::new(&options.user, options.sessions_max);
         let image = shared.catalog.now();
+        let user = &options.user;
+        if image.role(user).is_some() && !image.allows_in_database(user, Rights::CONNECT) {
+            let message = format!(
+                "permission denied for database \"{}\"",
+                crate::database::DATABASE
+            );
+            let error = SqlError::new(sqlstate::INSUFFICIENT_PRIVILEGE, message);
+            let detail = "User does not have CONNECT privilege.";
+            return Err(error.with_detail(detail).fatal());
+        }
         let mut options = options;
         // What cannot be any more is passed over, as in PostgreSQL, where it is warned of.
         let mut begun = kept_settings::begun_with(&image, &options.user);

@@ -1,7 +1,7 @@
 //! Whether a session may do what a program does.
 
 use super::Session;
-use crate::catalog::{Catalog, Kind, Oid};
+use crate::catalog::{Catalog, Kind, Oid, Relation};
 use crate::error::{Result, SqlError};
 use crate::plan::Program;
 use crate::roles::Rights;
@@ -11,11 +11,11 @@ impl Session {
     /// # Errors
     /// `42501` for a right on a relation that the session's role has not, or that who owns a view has not on what that reads or writes.
     pub(super) fn check_program(&self, program: &Program) -> Result<()> {
-        self.check_rights(&program.accesses)?;
+        self.check_uses(&program.accesses, &program.column_uses)?;
         let catalog = self.image();
         for (oid, right, owner) in &program.lent {
             let role = owner.as_deref().unwrap_or(&self.options.user);
-            check_right(catalog, role, (*oid, *right))?;
+            check_right(catalog, role, (*oid, *right), &[])?;
         }
         Ok(())
     }
@@ -23,6 +23,11 @@ impl Session {
     /// # Errors
     /// `42501` for a right on a relation that the session's role has not.
     pub(super) fn check_rights(&self, accesses: &[(Oid, Rights)]) -> Result<()> {
+        self.check_uses(accesses, &[])
+    }
+
+    /// The same where the columns are known that the rights are needed for.
+    fn check_uses(&self, accesses: &[(Oid, Rights)], columns: &[(Oid, Rights, u16)]) -> Result<()> {
         let catalog = self.image();
         let user = &*self.options.user;
         let version = catalog.version(self.temporary.namespace);
@@ -41,7 +46,7 @@ impl Session {
             {
                 return Err(denied(&format!("schema {}", schema.name)));
             }
-            check_right(catalog, user, (*oid, *right))?;
+            check_right(catalog, user, (*oid, *right), columns)?;
         }
         Ok(())
     }
@@ -49,11 +54,18 @@ impl Session {
 
 /// # Errors
 /// `42501` for a right on a relation that a role has not.
-fn check_right(catalog: &Catalog, role: &str, (oid, right): (Oid, Rights)) -> Result<()> {
+fn check_right(
+    catalog: &Catalog,
+    role: &str,
+    (oid, right): (Oid, Rights),
+    columns: &[(Oid, Rights, u16)],
+) -> Result<()> {
     let Some(relation) = catalog.relation(oid) else {
         return Ok(());
     };
-    if catalog.allows(role, relation, right) {
+    if catalog.allows(role, relation, right)
+        || has_columns(catalog, role, (relation, right), columns)
+    {
         return Ok(());
     }
     let word = match relation.kind {
@@ -63,6 +75,28 @@ fn check_right(catalog: &Catalog, role: &str, (oid, right): (Oid, Rights)) -> Re
         Kind::Table(_) | Kind::System(_) => "table",
     };
     Err(denied(&format!("{word} {}", relation.name)))
+}
+
+/// Whether a role has a right on all columns that it is needed for; of a query that reads none, on any.
+fn has_columns(
+    catalog: &Catalog,
+    role: &str,
+    (relation, right): (&Relation, Rights),
+    columns: &[(Oid, Rights, u16)],
+) -> bool {
+    if relation.column_acls.is_empty() || matches!(relation.kind, Kind::System(_)) {
+        return false;
+    }
+    let has = |column: u16| catalog.allows_column(role, relation, column, right);
+    let used = columns.iter();
+    let mut used = used
+        .filter(|(oid, wanted, _)| (*oid, *wanted) == (relation.oid, right))
+        .peekable();
+    if used.peek().is_none() {
+        let mut all = relation.column_acls.iter();
+        return right == Rights::SELECT && all.any(|(column, _)| has(*column));
+    }
+    used.all(|(.., column)| *column != 0 && has(*column))
 }
 
 #[cold]

@@ -156,7 +156,11 @@ fn pg_constraint(scan: &Scan<'_>, rows: &mut Vec<Vec<Value>>) -> Result<()> {
                 Value::Oid(foreign.map_or(0, |key| key.target)),
                 foreign.map_or(text(" "), |key| action(key.on_update)),
                 foreign.map_or(text(" "), |key| action(key.on_delete)),
-                text(if foreign.is_some() { "s" } else { " " }),
+                text(match foreign {
+                    Some(key) if key.full => "f",
+                    Some(_) => "s",
+                    None => " ",
+                }),
                 Value::Bool(true),
                 Value::Int4(0),
                 Value::Bool(!matches!(constraint.what, What::Check(_))),

@@ -218,6 +218,9 @@ pub(super) fn constraint_definition(env: &Env<'_>, oid: Oid, pretty: bool) -> Op
                 reg_text(env, Type::Regclass, key.target),
                 column_names(target.table()?, &key.target_columns)
             );
+            if key.full {
+                text.push_str(" MATCH FULL");
+            }
             for (event, action) in [("UPDATE", key.on_update), ("DELETE", key.on_delete)] {
                 if let Some(word) = action_words(action) {
                     text.push_str(&format!(" ON {event} {word}"));

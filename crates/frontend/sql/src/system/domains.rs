@@ -80,6 +80,7 @@ pub(super) fn type_row(
         .as_deref()
         .map_or(Value::Null, |sql| text(super::describe::node(0, sql)));
     row[30] = default.map_or(Value::Null, text);
+    row[31] = types::acl_of_type(scan, own);
     row
 }
 

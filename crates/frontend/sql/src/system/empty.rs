@@ -53,13 +53,6 @@ pub(super) const RELATIONS: &[Spec] = &[
         fill: nothing,
     },
     Spec {
-        name: "pg_default_acl",
-        oid: 826,
-        view: false,
-        columns: "oid oid, defaclrole oid, defaclnamespace oid, defaclobjtype char, defaclacl _aclitem",
-        fill: nothing,
-    },
-    Spec {
         name: "pg_description",
         oid: 2609,
         view: false,
@@ -549,15 +542,6 @@ pub(super) const RELATIONS: &[Spec] = &[
         oid: 3576,
         view: false,
         columns: "oid oid, trftype oid, trflang oid, trffromsql regproc, trftosql regproc",
-        fill: nothing,
-    },
-    Spec {
-        name: "pg_trigger",
-        oid: 2620,
-        view: false,
-        columns: "oid oid, tgrelid oid, tgparentid oid, tgname name, tgfoid oid, tgtype int2, tgenabled char, tgisinternal \
-         bool, tgconstrrelid oid, tgconstrindid oid, tgconstraint oid, tgdeferrable bool, tginitdeferred bool, \
-         tgnargs int2, tgattr int2vector, tgargs bytea, tgqual pg_node_tree, tgoldtable name, tgnewtable name",
         fill: nothing,
     },
     Spec {

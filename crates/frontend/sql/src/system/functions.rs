@@ -5,14 +5,13 @@ use super::objects;
 use super::roles::DATABASE_OID;
 use super::signals::{self, Signal};
 use super::types;
-use super::{comments, describe};
+use super::{comments, describe, has_rights, triggers};
 use crate::catalog::{Kind, Oid};
 use crate::database::DATABASE;
 use crate::error::{Result, SqlError};
 use crate::expr::CatalogFunction as F;
 use crate::lock::AdvisoryLock;
 use crate::names::quoted;
-use crate::roles::Rights;
 use crate::session::Env;
 use crate::sqlstate;
 use std::net::SocketAddr;
@@ -75,6 +74,7 @@ pub(crate) fn ask(env: &Env<'_>, function: F, arguments: &[Value]) -> Result<Val
                 pretty,
             ))
         }
+        F::TriggerDefinition => shown(triggers::definition(env, first, pretty)),
         F::ConstraintDefinition => shown(describe::constraint_definition(env, first, pretty)),
         F::ViewDefinition => {
             let named = value(0)
@@ -153,62 +153,15 @@ pub(crate) fn ask(env: &Env<'_>, function: F, arguments: &[Value]) -> Result<Val
             }
             _ => Value::text(reg_text(env, ty, first)),
         },
-        F::HasTablePrivilege | F::HasColumnPrivilege => {
-            // Of a column: the table's, as long as there are none of columns. The column's own argument is not looked at.
-            let of_column = function == F::HasColumnPrivilege;
-            let (role, rest) = subject(env, arguments, if of_column { 3 } else { 2 })?;
-            let oid = match rest.first().map_or(ValueRef::Null, Value::as_ref) {
-                ValueRef::Text(name) => reg(env, Type::Regclass, name)?,
-                other => match other.as_i64().and_then(|oid| Oid::try_from(oid).ok()) {
-                    Some(oid) => oid,
-                    None => return Ok(Value::Null),
-                },
-            };
-            let Some(relation) = env.catalog.relation(oid) else {
-                return Ok(Value::Null);
-            };
-            let wanted = rest.last().map_or(ValueRef::Null, Value::as_ref);
-            let wanted = rights_of(wanted.as_str().unwrap_or_default())?;
-            let has = wanted
-                .iter()
-                .any(|right| env.catalog.allows(&role, relation, *right));
-            Value::Bool(has)
-        }
-        F::HasSchemaPrivilege => {
-            let (role, rest) = subject(env, arguments, 2)?;
-            let found = match rest.first().map_or(ValueRef::Null, Value::as_ref) {
-                ValueRef::Text(name) => reg(env, Type::Regnamespace, name)?,
-                other => other
-                    .as_i64()
-                    .and_then(|oid| Oid::try_from(oid).ok())
-                    .unwrap_or(0),
-            };
-            let Some(namespace) = env.catalog.namespace_by_oid(found) else {
-                return Ok(Value::Null);
-            };
-            let wanted = rest.last().map_or(ValueRef::Null, Value::as_ref);
-            let wanted = wanted.as_str().unwrap_or_default().to_lowercase();
-            let create = wanted.contains("create");
-            Value::Bool(env.catalog.allows_in_schema(&role, namespace, create))
-        }
-        F::HasDatabasePrivilege => {
-            let (role, rest) = subject(env, arguments, 2)?;
-            let wanted = rest.last().map_or(ValueRef::Null, Value::as_ref);
-            let wanted = wanted.as_str().unwrap_or_default().to_lowercase();
-            let owner = env.catalog.role(&role).is_some_and(|role| role.superuser);
-            Value::Bool(owner || !wanted.contains("create"))
-        }
-        F::HasRole => {
-            let (role, rest) = subject(env, arguments, 2)?;
-            let target = match rest.first().map_or(ValueRef::Null, Value::as_ref) {
-                ValueRef::Text(name) => reg(env, Type::Regrole, name)?,
-                other => other
-                    .as_i64()
-                    .and_then(|oid| Oid::try_from(oid).ok())
-                    .unwrap_or(0),
-            };
-            Value::Bool(env.catalog.is_member(&role, target))
-        }
+        F::HasTablePrivilege
+        | F::HasAnyColumnPrivilege
+        | F::HasColumnPrivilege
+        | F::HasSchemaPrivilege
+        | F::HasDatabasePrivilege
+        | F::HasTypePrivilege
+        | F::HasLanguagePrivilege
+        | F::HasTablespacePrivilege
+        | F::HasRole => has_rights::ask(env, function, arguments)?,
         F::RelationSize | F::TableSize => size(env, first, false, true),
         F::IndexesSize => size(env, first, true, false),
         F::TotalSize => size(env, first, true, true),
@@ -272,7 +225,8 @@ pub(crate) fn ask(env: &Env<'_>, function: F, arguments: &[Value]) -> Result<Val
             let channels: Vec<Value> = channels.iter().map(|name| Value::text(&**name)).collect();
             Value::Array(Array::of(Type::Text, &channels))
         }
-        F::Sleep => signals::sleep(env, value(0))?,
+        F::Sleep | F::SleepFor => signals::sleep(env, value(0))?,
+        F::SleepUntil => signals::sleep_until(env, value(0))?,
         F::BlockingPids => signals::blocking_pids(env, value(0)),
         F::StartTime => Value::Timestamptz(env.shared.started),
         other => return Err(SqlError::unsupported(format!("the function {other:?}"))),
@@ -296,45 +250,8 @@ fn tablespace_size(env: &Env<'_>, oid: Oid, name: Option<&str>) -> Result<Value>
 }
 
 /// The oid of a name that has to stand for something.
-fn reg(env: &Env<'_>, ty: Type, text: &str) -> Result<Oid> {
+pub(super) fn reg(env: &Env<'_>, ty: Type, text: &str) -> Result<Oid> {
     parse_reg(env, ty, text)?.ok_or_else(|| no_such(ty, text))
-}
-
-/// The role that a question about rights is for, and the arguments behind it: the session's own if none is named.
-fn subject<'a>(
-    env: &Env<'_>,
-    arguments: &'a [Value],
-    least: usize,
-) -> Result<(String, &'a [Value])> {
-    if arguments.len() <= least {
-        return Ok((env.options.user.clone(), arguments));
-    }
-    let role = match arguments[0].as_ref() {
-        ValueRef::Text(name) => env.catalog.role(name).map(|role| role.name.clone()),
-        other => {
-            let oid = other.as_i64().and_then(|oid| Oid::try_from(oid).ok());
-            let found = oid.and_then(|oid| env.catalog.role_by_oid(oid));
-            found.map(|role| role.name.clone())
-        }
-    };
-    let role = role.ok_or_else(|| {
-        let name = arguments[0].as_ref().as_str().unwrap_or_default();
-        no_such(Type::Regrole, name)
-    })?;
-    Ok((role, &arguments[1..]))
-}
-
-/// Rights in a list of their names, one of which is enough.
-fn rights_of(text: &str) -> Result<Vec<Rights>> {
-    let names = text.split(',').map(|name| {
-        let name = name.trim().to_lowercase();
-        let name = name.trim_end_matches(" with grant option");
-        Rights::named(name).ok_or_else(|| {
-            let message = format!("unrecognized privilege type: \"{name}\"");
-            SqlError::new(sqlstate::INVALID_PARAMETER_VALUE, message)
-        })
-    });
-    names.collect()
 }
 
 fn serial_sequence(env: &Env<'_>, table: &str, column: &str) -> Result<Value> {

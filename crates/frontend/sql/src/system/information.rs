@@ -84,14 +84,6 @@ pub(super) const RELATIONS: &[Spec] = &[
         fill: referential_constraints,
     },
     Spec {
-        name: "role_table_grants",
-        oid: 13421,
-        view: true,
-        columns: "grantor name, grantee name, table_catalog name, table_schema name, table_name name, privilege_type \
-         varchar, is_grantable varchar, with_hierarchy varchar",
-        fill: role_table_grants,
-    },
-    Spec {
         name: "schemata",
         oid: 13382,
         view: true,
@@ -118,14 +110,6 @@ pub(super) const RELATIONS: &[Spec] = &[
         fill: table_constraints,
     },
     Spec {
-        name: "table_privileges",
-        oid: 13416,
-        view: true,
-        columns: "grantor name, grantee name, table_catalog name, table_schema name, table_name name, privilege_type \
-         varchar, is_grantable varchar, with_hierarchy varchar",
-        fill: table_privileges,
-    },
-    Spec {
         name: "tables",
         oid: 13425,
         view: true,
@@ -146,21 +130,6 @@ pub(super) const RELATIONS: &[Spec] = &[
 ];
 
 pub(super) const EMPTY: &[Spec] = &[
-    Spec {
-        name: "applicable_roles",
-        oid: 13236,
-        view: true,
-        columns: "grantee name, role_name name, is_grantable varchar",
-        fill: nothing,
-    },
-    Spec {
-        name: "column_privileges",
-        oid: 13285,
-        view: true,
-        columns: "grantor name, grantee name, table_catalog name, table_schema name, table_name name, column_name name, \
-         privilege_type varchar, is_grantable varchar",
-        fill: nothing,
-    },
     Spec {
         name: "element_types",
         oid: 13493,
@@ -239,15 +208,19 @@ pub(super) fn yes_or_no(yes: bool) -> Value {
 }
 
 /// Relations that the session's role may do anything with.
-fn accessible<'s>(scan: &'s Scan<'_>) -> impl Iterator<Item = &'s Relation> {
+pub(super) fn accessible<'s>(scan: &'s Scan<'_>) -> impl Iterator<Item = &'s Relation> {
     let role = &scan.env.options.user;
     let all = scan.catalog.relations().into_iter();
     let open = move |relation: &&Relation| {
         let rights = Rights::ALL.into_iter();
         matches!(relation.kind, Kind::System(_))
-            || rights
-                .into_iter()
-                .any(|right| scan.catalog.allows(role, relation, right))
+            || rights.into_iter().any(|right| {
+                let mut columns = relation.column_acls.iter();
+                scan.catalog.allows(role, relation, right)
+                    || columns.any(|(column, _)| {
+                        scan.catalog.allows_column(role, relation, *column, right)
+                    })
+            })
     };
     all.map(|relation| &**relation).filter(open)
 }
@@ -742,44 +715,10 @@ fn referential_constraints(scan: &Scan<'_>, rows: &mut Vec<Vec<Value>>) -> Resul
             database(),
             target.map_or(Value::Null, |target| scan.schema_of(target)),
             index.map_or(Value::Null, |(_, name)| text(name)),
-            text("NONE"),
+            text(if key.full { "FULL" } else { "NONE" }),
             rule(key.on_update),
             rule(key.on_delete),
         ]);
     });
     Ok(())
-}
-
-fn table_privileges(scan: &Scan<'_>, rows: &mut Vec<Vec<Value>>) -> Result<()> {
-    for relation in scan.user_relations() {
-        if matches!(relation.kind, Kind::Sequence(_)) {
-            continue;
-        }
-        for grant in scan.catalog.grants(relation) {
-            let name = |oid: u32| match scan.catalog.role_by_oid(oid) {
-                Some(role) => text(role.name.as_str()),
-                None => text("PUBLIC"),
-            };
-            for right in Rights::ALL {
-                if !grant.rights.contains(right) {
-                    continue;
-                }
-                rows.push(vec![
-                    name(grant.grantor),
-                    name(grant.grantee),
-                    database(),
-                    scan.schema_of(relation),
-                    text(relation.name.clone()),
-                    text(right.name()),
-                    yes_or_no(grant.grantable.contains(right) || grant.grantee == grant.grantor),
-                    yes_or_no(right == Rights::SELECT),
-                ]);
-            }
-        }
-    }
-    Ok(())
-}
-
-fn role_table_grants(scan: &Scan<'_>, rows: &mut Vec<Vec<Value>>) -> Result<()> {
-    table_privileges(scan, rows)
 }

@@ -20,19 +20,23 @@ mod domains;
 mod empty;
 mod extensions;
 mod functions;
+mod has_rights;
 mod information;
 mod keywords;
 mod listings;
 mod locks;
 mod names;
 mod objects;
+mod privileges;
 mod relations;
 mod roles;
 mod row_types;
 mod signals;
 mod statistics;
+mod triggers;
 mod types;
 mod usage;
+mod uses;
 mod zones;
 
 pub(crate) use deparse::{Writer, exact_expression_over, part_text};
@@ -40,6 +44,8 @@ pub(crate) use functions::ask;
 pub(crate) use keywords::keywords;
 pub(crate) use names::{no_such, parse_reg, parse_reg_in, reg_text, reg_text_in};
 pub(crate) use roles::DATABASE_OID;
+pub(crate) use triggers::trigger_oid;
+pub(crate) use types::{function_of, functions_named};
 
 use crate::catalog::{Catalog, Kind, Oid, PG_CATALOG, Relation};
 use crate::error::Result;
@@ -99,11 +105,15 @@ pub(crate) static RELATIONS: LazyLock<Vec<Definition>> = LazyLock::new(|| {
         zones::RELATIONS,
         empty::RELATIONS,
         extensions::RELATIONS,
+        triggers::RELATIONS,
+        privileges::CATALOG,
     ];
     let information = [
         information::RELATIONS,
         domains::INFORMATION,
         information::EMPTY,
+        privileges::INFORMATION,
+        uses::INFORMATION,
     ];
     let pg = in_pg_catalog.into_iter().flatten();
     let pg = pg.chain(usage::RELATIONS.as_flattened());

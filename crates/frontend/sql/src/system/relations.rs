@@ -172,8 +172,9 @@ fn class_row(
         Value::Bool(false),
         Value::Bool(false),
         Value::Bool(true),
-        text(match (kind, relation.namespace) {
-            ("r", namespace) if namespace != crate::catalog::PG_CATALOG => "d",
+        text(match (own, kind, relation.namespace) {
+            (Some(table), ..) => table.replica_identity.letter(),
+            (None, "r", namespace) if namespace != crate::catalog::PG_CATALOG => "d",
             _ => "n",
         }),
         Value::Bool(false),
@@ -194,7 +195,7 @@ fn class_row(
 }
 
 /// Rights as an array of `aclitem`.
-fn acl_of(scan: &Scan<'_>, acl: &[Grant]) -> Value {
+pub(super) fn acl_of(scan: &Scan<'_>, acl: &[Grant]) -> Value {
     let name = |oid| match scan.catalog.role_by_oid(oid) {
         Some(role) => crate::names::quoted(&role.name),
         None => oid.to_string(),
@@ -222,9 +223,10 @@ struct Attribute<'a> {
     nullable: bool,
     default: Option<&'a Default>,
     domain: Option<u32>,
+    acl: Value,
 }
 
-fn attribute_row(attribute: &Attribute<'_>, rows: &mut Vec<Vec<Value>>) {
+fn attribute_row(attribute: Attribute<'_>, rows: &mut Vec<Vec<Value>>) {
     let ty = attribute.ty;
     let identity = match attribute.default {
         Some(Default::Identity { kind, .. }) if *kind == Identity::Always => "a",
@@ -256,7 +258,7 @@ fn attribute_row(attribute: &Attribute<'_>, rows: &mut Vec<Vec<Value>>) {
         Value::Bool(true),
         Value::Int4(0),
         Value::Oid(collation_of(ty)),
-        Value::Null,
+        attribute.acl,
         Value::Null,
         Value::Null,
         Value::Null,
@@ -280,8 +282,12 @@ fn pg_attribute(scan: &Scan<'_>, rows: &mut Vec<Vec<Value>>) -> Result<()> {
                 nullable,
                 default: default.as_deref(),
                 domain,
+                acl: match scan.catalog.column_grants(relation, number as u16) {
+                    [] => Value::Null,
+                    acl => acl_of(scan, acl),
+                },
             };
-            attribute_row(&attribute, rows);
+            attribute_row(attribute, rows);
         }
         let Some(table) = table else {
             continue;
@@ -298,8 +304,9 @@ fn pg_attribute(scan: &Scan<'_>, rows: &mut Vec<Vec<Value>>) -> Result<()> {
                     nullable: true,
                     default: None,
                     domain: None,
+                    acl: Value::Null,
                 };
-                attribute_row(&attribute, rows);
+                attribute_row(attribute, rows);
             }
         }
     }
@@ -403,12 +410,12 @@ fn index_row(relation: &Arc<Relation>, table: &Table, index: &Index, rows: &mut 
         Value::Bool(index.primary),
         Value::Bool(false),
         Value::Bool(!index.timing.is_deferrable()),
-        Value::Bool(false),
+        Value::Bool(index.marks.clustered),
         Value::Bool(true),
         Value::Bool(false),
         Value::Bool(true),
         Value::Bool(true),
-        Value::Bool(false),
+        Value::Bool(index.marks.identity),
         Value::Array(Array::vector(Type::Int2, &numbers)),
         Value::Array(Array::vector(Type::Oid, &collations)),
         Value::Array(Array::vector(Type::Oid, &classes)),

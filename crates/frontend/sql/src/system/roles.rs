@@ -2,7 +2,7 @@
 
 use super::relations::DATABASE_OWNER;
 use super::{Scan, Spec, text};
-use crate::catalog::{KeptFor, Oid};
+use crate::catalog::{AclOf, KeptFor, Oid};
 use crate::database::DATABASE;
 use crate::error::{Result, SqlError};
 use crate::roles::Role;
@@ -242,6 +242,7 @@ fn pg_db_role_setting(scan: &Scan<'_>, rows: &mut Vec<Vec<Value>>) -> Result<()>
 }
 
 fn pg_database(scan: &Scan<'_>, rows: &mut Vec<Vec<Value>>) -> Result<()> {
+    let acl = scan.catalog.acl(AclOf::Database);
     rows.push(vec![
         Value::Oid(DATABASE_OID),
         text(DATABASE),
@@ -258,7 +259,7 @@ fn pg_database(scan: &Scan<'_>, rows: &mut Vec<Vec<Value>>) -> Result<()> {
         text("C"),
         Value::Null,
         Value::Null,
-        Value::Null,
+        acl.map_or(Value::Null, |acl| super::relations::acl_of(scan, acl)),
     ]);
     Ok(())
 }

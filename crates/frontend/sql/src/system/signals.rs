@@ -3,7 +3,7 @@
 use crate::error::{Fields, Result, SqlError};
 use crate::expr::AdvisoryAction;
 use crate::lock::{AdvisoryKey, AdvisoryLock};
-use crate::session::{CancelHandle, Env};
+use crate::session::{CancelHandle, Env, clock_time};
 use crate::sqlstate;
 use std::time::Duration;
 use vellum_base::clock::monotonic_nanos;
@@ -139,9 +139,25 @@ pub(super) fn advisory(env: &Env<'_>, action: AdvisoryAction, lock: AdvisoryLock
 }
 
 /// `pg_sleep`: blocks for some seconds, or until the statement is cancelled.
-pub(super) fn sleep(env: &Env<'_>, seconds: ValueRef<'_>) -> Result<Value> {
-    let seconds = match seconds {
+/// `pg_sleep_until`.
+pub(super) fn sleep_until(env: &Env<'_>, time: ValueRef<'_>) -> Result<Value> {
+    let ValueRef::Timestamptz(until) = time else {
+        return Ok(Value::text(""));
+    };
+    let left = until.0.saturating_sub(clock_time().0);
+    sleep(env, ValueRef::Float8(left as f64 / 1e6))
+}
+
+/// `pg_sleep`, `pg_sleep_for`.
+pub(super) fn sleep(env: &Env<'_>, time: ValueRef<'_>) -> Result<Value> {
+    let seconds = match time {
         ValueRef::Float8(seconds) if seconds > 0.0 => seconds,
+        // As EXTRACT(epoch) has it: a month of thirty days, a year of a quarter more than 365.
+        ValueRef::Interval(time) => {
+            let (years, months) = (time.months / 12, time.months % 12);
+            let days = f64::from(years) * 365.25 + f64::from(months) * 30.0 + f64::from(time.days);
+            days * 86_400.0 + time.micros as f64 / 1e6
+        }
         _ => 0.0,
     };
     let nanos = (seconds * 1e9) as u64;

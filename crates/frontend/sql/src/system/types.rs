@@ -294,12 +294,19 @@ pub(super) fn type_row(ty: Type) -> Vec<Value> {
     ]
 }
 
+/// The rights on a type, if something was said of them.
+pub(super) fn acl_of_type(scan: &Scan<'_>, own: &Relation) -> Value {
+    let acl = own.acl.as_deref();
+    acl.map_or(Value::Null, |acl| super::relations::acl_of(scan, acl))
+}
+
 /// A type that a user has made, or the type of its arrays.
 fn user_type_row(scan: &Scan<'_>, own: &Relation, ty: Type) -> Vec<Value> {
     let mut row = type_row(ty);
     let (_, name) = catalog_name(scan.catalog, ty);
     (row[1], row[2], row[3]) = (text(name), Value::Oid(own.namespace), scan.role(&own.owner));
     if let Type::Enum(_) = ty {
+        row[31] = acl_of_type(scan, own);
         (row[5], row[6]) = (Value::Bool(true), text("e"));
         for (at, oid) in (15..19).zip(ENUM_FORMS) {
             row[at] = Value::Oid(oid);
@@ -350,6 +357,9 @@ fn pg_type(scan: &Scan<'_>, rows: &mut Vec<Vec<Value>>) -> Result<()> {
     }
     Ok(())
 }
+
+/// The collations that there are.
+pub(super) const COLLATIONS: [&str; 3] = ["default", "C", "POSIX"];
 
 fn pg_collation(_: &Scan<'_>, rows: &mut Vec<Vec<Value>>) -> Result<()> {
     for (oid, name, provider, locale) in [
@@ -525,7 +535,7 @@ fn procedures(catalog: &Catalog) -> Vec<Procedure> {
 }
 
 /// Oids of the functions of a name, in a schema or along the search path.
-pub(super) fn functions_named(
+pub(crate) fn functions_named(
     catalog: &Catalog,
     search_path: &[Oid],
     schema: Option<&str>,
@@ -542,7 +552,7 @@ pub(super) fn functions_named(
 }
 
 /// Name, arguments and result of a function, as text.
-pub(super) fn function_of(catalog: &Catalog, oid: u32) -> Option<(String, String, String)> {
+pub(crate) fn function_of(catalog: &Catalog, oid: u32) -> Option<(String, String, String)> {
     let mut all = procedures(catalog).into_iter();
     let found = all.find(|one| one.oid == oid)?;
     let own = |oid: u32| Type::from_oid(oid).map(Type::sql_name);

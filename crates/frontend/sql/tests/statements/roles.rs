@@ -3,6 +3,7 @@
 use super::client::{Client, database, database_in};
 use std::sync::Arc;
 use vellum_io::MemoryDirectory;
+use vellum_sql::SessionOptions;
 
 const VERIFIER: &str = "SCRAM-SHA-256$4096:c2FsdA==$a:b";
 
@@ -152,11 +153,50 @@ fn rights_outlive_the_database_program() {
         let database = super::client::database_in(&directory);
         let mut client = Client::of(&database);
         client.ok("create table t (id int); create user ann; grant select on t to ann");
+        client.ok(
+            "create table c (a int, b int); grant select (a), update (b) on c to ann;
+             alter default privileges grant select on tables to ann;
+             alter table c replica identity full; create index i on c (a); cluster c using i;
+             create table p (id int primary key, up int references p); alter table p disable trigger all",
+        );
     }
     let database = super::client::database_in(&directory);
     let mut ann = Client::of_user(&database, "ann");
     assert_eq!(ann.ok("select count(*) from t"), "0");
     assert_eq!(ann.state("delete from t"), "42501");
+    assert_eq!(ann.ok("select a from c"), "");
+    ann.ok("update c set b = 1 where a = 1");
+    for denied in ["select b from c", "update c set a = 1", "select * from c"] {
+        assert_eq!(ann.state(denied), "42501", "{denied}");
+    }
+    let mut client = Client::of(&database);
+    client.ok("insert into p values (1, 7); create table later (id int)");
+    assert_eq!(ann.ok("select count(*) from later"), "0");
+    assert_eq!(
+        client.ok(
+            "select relreplident, indisclustered from pg_class c join pg_index i on i.indrelid = c.oid where c.relname = 'c'"
+        ),
+        "f|t"
+    );
+}
+
+#[test]
+fn who_may_not_connect_gets_no_session() {
+    let database = database();
+    let mut client = Client::of(&database);
+    client.ok("create user ann; create user bob; revoke connect on database vellum from public; grant connect on database vellum to bob");
+    let session = |user: &str| {
+        let options = SessionOptions {
+            user: user.to_owned(),
+            database: "vellum".to_owned(),
+            ..SessionOptions::default()
+        };
+        database.session(options)
+    };
+    let error = session("ann").err().unwrap();
+    assert_eq!(error.sqlstate().to_string(), "42501");
+    assert_eq!(error.message(), "permission denied for database \"vellum\"");
+    assert!(session("bob").is_ok() && session("vellum").is_ok());
 }
 
 #[test]

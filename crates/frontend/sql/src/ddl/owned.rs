@@ -1,0 +1,362 @@
+//! What a role owns and has rights on: DROP OWNED, REASSIGN OWNED, and what keeps it from being dropped. GRANT and REVOKE of roles.
+
+use super::Ddl;
+use super::dependency::Object;
+use super::role::denied;
+use crate::catalog::{AclOf, Change, DefaultKind, Extension, Kind, Mode, Namespace, Oid, Relation};
+use crate::error::{Fields, Result, SqlError};
+use crate::parse::Definition;
+use crate::roles::{Grant, Role};
+use crate::sqlstate;
+use crate::wire::CommandTag;
+use sqlparser::ast::Ident;
+use std::sync::Arc;
+
+/// Whether rights are those of a role, or were given by it.
+fn names(acl: &[Grant], role: Oid) -> bool {
+    acl.iter()
+        .any(|own| own.grantee == role || own.grantor == role)
+}
+
+impl Ddl<'_> {
+    /// Runs a definition that is kept in its words until now.
+    pub(super) fn run_said(&mut self, said: &str) -> Result<CommandTag> {
+        match crate::parse::definition(said)? {
+            Definition::Cluster { table, index } => {
+                self.cluster_table(table.as_ref(), index.as_ref())
+            }
+            Definition::Rights(change) => self.change_rights(&change),
+            Definition::Members {
+                give,
+                roles,
+                members,
+                admin,
+            } => self.change_members(give, &roles, &members, admin),
+            Definition::Defaults {
+                roles,
+                schemas,
+                change,
+            } => self.alter_default_rights(&roles, &schemas, &change),
+            Definition::DropOwned { roles, cascade } => self.drop_owned(&roles, cascade),
+            Definition::ReassignOwned { roles, to } => self.reassign_owned(&roles, &to),
+        }
+    }
+
+    fn change_members(
+        &mut self,
+        give: bool,
+        roles: &[Ident],
+        members: &[Ident],
+        admin: bool,
+    ) -> Result<CommandTag> {
+        let members = self.roles_named(members)?;
+        for group in self.roles_named(roles)? {
+            let group = self.member(group)?;
+            for member in &members {
+                let mut member = self.member(*member)?;
+                let known = member.member_of.iter();
+                let known = known.clone().find(|one| one.role == group.oid).copied();
+                let (group_name, name) = (&group.name, &member.name);
+                if give {
+                    let told = known.is_some_and(|known| known.admin || !admin);
+                    let message =
+                        format!("role \"{name}\" is already a member of role \"{group_name}\"");
+                    self.join(&mut member, &group, admin)?;
+                    if told {
+                        self.notices.push(Fields::notice(message));
+                        continue;
+                    }
+                } else {
+                    self.check_admin(&group)?;
+                    if known.is_none() {
+                        let message =
+                            format!("role \"{name}\" is not a member of role \"{group_name}\"");
+                        let warning = Fields::warning(sqlstate::WARNING, message);
+                        self.notices.push(warning);
+                        continue;
+                    }
+                    match admin {
+                        true => {
+                            let mut all = member.member_of.iter_mut();
+                            if let Some(own) = all.find(|own| own.role == group.oid) {
+                                own.admin = false;
+                            }
+                        }
+                        false => member.member_of.retain(|own| own.role != group.oid),
+                    }
+                }
+                self.put_role(member)?;
+            }
+        }
+        Ok(CommandTag::plain(if give {
+            "GRANT ROLE"
+        } else {
+            "REVOKE ROLE"
+        }))
+    }
+
+    fn member(&self, oid: Oid) -> Result<Role> {
+        let found = self.open.catalog.1.role_by_oid(oid);
+        let found = found.ok_or_else(|| super::role::no_role("public"))?;
+        Ok(Role::clone(found))
+    }
+
+    /// # Errors
+    /// `42501` for who may not say who is a member of a role.
+    pub(super) fn check_admin(&self, group: &Role) -> Result<()> {
+        let own = self.own_role()?;
+        let mut memberships = own.member_of.iter();
+        let is_admin = memberships.any(|one| one.role == group.oid && one.admin);
+        if own.superuser || is_admin || (own.create_role && !group.superuser) {
+            return Ok(());
+        }
+        Err(denied(if group.superuser {
+            "must be superuser to alter superusers".to_owned()
+        } else {
+            format!("must have admin option on role \"{}\"", group.name)
+        }))
+    }
+
+    /// The roles of DROP OWNED and REASSIGN OWNED.
+    fn owners(&self, names: &[Ident], word: &str) -> Result<Vec<Oid>> {
+        let roles = self.roles_named(names)?;
+        for role in &roles {
+            if *role == crate::database::FIRST_ROLE_OID {
+                let name = crate::database::FIRST_ROLE;
+                let done = match word {
+                    "drop" => "drop objects owned by role",
+                    _ => "reassign ownership of objects owned by role",
+                };
+                let message = format!(
+                    "cannot {done} {name} because they are required by the database system"
+                );
+                let state = sqlstate::DEPENDENT_OBJECTS_STILL_EXIST;
+                return Err(SqlError::new(state, message));
+            }
+            if !self.open.catalog.1.is_member(self.owner, *role) {
+                return Err(denied(format!("permission denied to {word} objects")));
+            }
+        }
+        Ok(roles)
+    }
+
+    fn drop_owned(&mut self, roles: &[Ident], cascade: bool) -> Result<CommandTag> {
+        let roles = self.owners(roles, "drop")?;
+        for role in &roles {
+            self.forget_rights(*role)?;
+        }
+        let mut objects = Vec::new();
+        for role in &roles {
+            objects.extend(self.objects_of(*role)?);
+        }
+        self.let_go(&objects, cascade, None)?;
+        for object in objects {
+            match object {
+                Object::Schema(namespace) => self
+                    .open
+                    .change(self.shared, Change::DropNamespace(namespace.oid))?,
+                Object::Relation(relation) => self.discard(&relation)?,
+                Object::Extension(extension) => self.discard_extension(&extension)?,
+                _ => {}
+            }
+        }
+        Ok(CommandTag::plain("DROP OWNED"))
+    }
+
+    /// What a role owns, each held alone. The sequence of an identity goes with its column.
+    fn objects_of(&mut self, role: Oid) -> Result<Vec<Object>> {
+        let catalog = self.open.catalog.1.clone();
+        let name = self.member(role)?.name;
+        let mut objects = Vec::new();
+        let relations = catalog.relations();
+        let types = catalog.user_types();
+        for relation in relations.iter().chain(&types) {
+            if *relation.owner != *name || matches!(relation.kind, Kind::System(_)) {
+                continue;
+            }
+            let of_table = match &relation.kind {
+                Kind::Sequence(own) => catalog.relation(own.owner.0),
+                _ => None,
+            };
+            if of_table.is_some_and(|table| table.owner == relation.owner) {
+                continue;
+            }
+            objects.push(Object::Relation(self.alone(relation)?));
+        }
+        for namespace in catalog.namespaces() {
+            if *namespace.owner == *name && !catalog.is_temporary(namespace.oid) {
+                self.enter_schema(namespace.oid, Mode::Alone)?;
+                objects.push(Object::Schema(namespace.clone()));
+            }
+        }
+        for extension in catalog.extensions() {
+            if *extension.owner == *name {
+                self.enter_extension(extension.oid, Mode::Alone)?;
+                objects.push(Object::Extension(extension.clone()));
+            }
+        }
+        Ok(objects)
+    }
+
+    /// Takes the rights of a role from it, and what it has said of the objects that it makes.
+    fn forget_rights(&mut self, role: Oid) -> Result<()> {
+        let catalog = self.open.catalog.1.clone();
+        let without = |acl: &[Grant]| -> Vec<Grant> {
+            let kept = acl.iter().filter(|own| own.grantee != role);
+            kept.copied().collect()
+        };
+        let relations = catalog.relations();
+        let types = catalog.user_types();
+        for relation in relations.iter().chain(&types) {
+            let owner = catalog.role_oid(&relation.owner);
+            let own = relation.acl.as_deref().unwrap_or_default();
+            let columns = relation.column_acls.iter();
+            let of_columns = columns.clone().any(|(_, acl)| names(acl, role));
+            if owner == role || !names(own, role) && !of_columns {
+                continue;
+            }
+            let mut column_acls: Vec<_> = columns
+                .map(|(column, acl)| (*column, without(acl)))
+                .collect();
+            column_acls.retain(|(_, acl)| !acl.is_empty());
+            let next = Relation {
+                acl: relation.acl.as_deref().map(without),
+                column_acls,
+                ..Relation::clone(relation)
+            };
+            self.open
+                .change(self.shared, Change::PutRelation(Arc::new(next)))?;
+        }
+        for namespace in catalog.namespaces() {
+            let own = namespace.acl.as_deref().unwrap_or_default();
+            if catalog.role_oid(&namespace.owner) == role || !names(own, role) {
+                continue;
+            }
+            let next = Namespace {
+                acl: Some(without(own)),
+                ..Namespace::clone(namespace)
+            };
+            self.open
+                .change(self.shared, Change::PutNamespace(Arc::new(next)))?;
+        }
+        for (of, acl) in catalog.acls() {
+            let mine = matches!(of, AclOf::Default { role: own, .. } if own == role);
+            if !mine && !names(acl, role) {
+                continue;
+            }
+            let kept = without(acl);
+            let usual = match of {
+                AclOf::Default {
+                    role: own,
+                    schema: 0,
+                    kind,
+                } => kind.usual(own),
+                _ => Vec::new(),
+            };
+            let kept = (!mine && kept != usual).then(|| kept.into());
+            self.open.change(self.shared, Change::PutAcl(of, kept))?;
+        }
+        Ok(())
+    }
+
+    fn reassign_owned(&mut self, roles: &[Ident], to: &Ident) -> Result<CommandTag> {
+        let roles = self.owners(roles, "reassign")?;
+        let to = self.roles_named(std::slice::from_ref(to))?;
+        let to = self.member(to.first().copied().unwrap_or(0))?;
+        if !self.open.catalog.1.is_member(self.owner, to.oid) {
+            return Err(denied("permission denied to reassign objects"));
+        }
+        for role in roles {
+            let name = self.member(role)?.name;
+            let catalog = self.open.catalog.1.clone();
+            let relations = catalog.relations();
+            let types = catalog.user_types();
+            for relation in relations.iter().chain(&types) {
+                if *relation.owner == *name && !matches!(relation.kind, Kind::System(_)) {
+                    let relation = self.alone(relation)?;
+                    self.give(&relation, &to.name, to.oid)?;
+                }
+            }
+            for namespace in catalog.namespaces() {
+                if *namespace.owner == *name && !catalog.is_temporary(namespace.oid) {
+                    self.give_schema(namespace, &to.name, to.oid)?;
+                }
+            }
+            for extension in catalog.extensions() {
+                if *extension.owner == *name {
+                    let next = Extension {
+                        owner: to.name.as_str().into(),
+                        ..Extension::clone(extension)
+                    };
+                    let change = Change::PutExtension(Arc::new(next));
+                    self.open.change(self.shared, change)?;
+                }
+            }
+        }
+        Ok(CommandTag::plain("REASSIGN OWNED"))
+    }
+
+    /// What keeps a role from being dropped, as PostgreSQL tells it: what it owns, what it has rights on.
+    pub(super) fn needs_role(&self, role: &Role) -> Vec<String> {
+        let catalog = &self.open.catalog.1;
+        let mut lines = Vec::new();
+        let mut tell = |what: String, owner: &str, acls: &[&[Grant]]| {
+            if owner == role.name {
+                lines.push(format!("owner of {what}"));
+            } else if acls.iter().any(|acl| names(acl, role.oid)) {
+                lines.push(format!("privileges for {what}"));
+            }
+        };
+        tell(
+            format!("database {}", crate::database::DATABASE),
+            "",
+            &[catalog.acl(AclOf::Database).unwrap_or_default()],
+        );
+        for namespace in catalog.namespaces() {
+            let acl = namespace.acl.as_deref().unwrap_or_default();
+            let name = crate::names::quoted(&namespace.name);
+            tell(format!("schema {name}"), &namespace.owner, &[acl]);
+        }
+        let relations = catalog.relations();
+        let types = catalog.user_types();
+        for relation in relations.iter().chain(&types) {
+            let described = self.described(relation);
+            let acl = relation.acl.as_deref().unwrap_or_default();
+            tell(described.clone(), &relation.owner, &[acl]);
+            for (column, acl) in &relation.column_acls {
+                let column = vellum_row::ColumnId(*column);
+                tell(self.column_described(relation, column), "", &[acl]);
+            }
+        }
+        for extension in catalog.extensions() {
+            let name = crate::names::quoted(&extension.name);
+            tell(format!("extension {name}"), &extension.owner, &[]);
+        }
+        for (of, acl) in catalog.acls() {
+            let AclOf::Default {
+                role: own,
+                schema,
+                kind,
+            } = of
+            else {
+                continue;
+            };
+            let word = match kind {
+                DefaultKind::Tables => "relations",
+                DefaultKind::Sequences => "sequences",
+                DefaultKind::Functions => "functions",
+                DefaultKind::Types => "types",
+                DefaultKind::Schemas => "schemas",
+            };
+            let found = catalog.role_by_oid(own);
+            let owner = found.map_or("", |found| &found.name);
+            let place = match schema {
+                0 => String::new(),
+                schema => format!(" in schema {}", catalog.namespace_name(schema)),
+            };
+            let what = format!("default privileges on new {word} belonging to role {owner}{place}");
+            tell(what, owner, &[acl]);
+        }
+        lines
+    }
+}
