@@ -20,7 +20,8 @@ use crate::VersionPolicy;
 use crate::engine::{Engine, SystemSlot};
 use std::io;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
+use vellum_base::clock::monotonic_nanos;
 use vellum_base::{Result, SlotId, StorageError};
 use vellum_gc::{Budget, Horizon};
 use vellum_sync::atomic::{AtomicBool, Ordering};
@@ -467,23 +468,28 @@ fn make_checkpoints(engine: &Engine, control: &Control) {
 /// When collection goes on.
 #[derive(Debug, Default)]
 struct Pace {
-    resting_until: Option<Instant>,
+    /// By the monotonic clock, zero if it does not rest.
+    resting_until: u64,
 }
 
 impl Pace {
     /// How many times as long as it took a step that read from the disk is rested from.
-    const REST: u32 = 3;
-    /// The longest rest: a step that a busy disk has held up says nothing about the next.
-    const REST_MAX: Duration = Duration::from_secs(2);
+    const REST: u64 = 3;
+    /// The longest rest, in nanoseconds: a step that a busy disk has held up says nothing about the next.
+    const REST_MAX: u64 = 2_000_000_000;
 
-    fn is_over(&self, now: Instant) -> bool {
-        self.resting_until.is_none_or(|until| now >= until)
+    fn is_over(&self, now: u64) -> bool {
+        now >= self.resting_until
     }
 
-    /// Notes a step that took `took` and ends now; true if the next may follow at once.
-    fn note(&mut self, now: Instant, took: Duration, has_read: bool) -> bool {
-        let rest = (took * Self::REST).min(Self::REST_MAX);
-        self.resting_until = has_read.then(|| now + rest);
+    /// Notes a step from `began` to `now`; true if the next may follow at once.
+    fn note(&mut self, began: u64, now: u64, has_read: bool) -> bool {
+        let rest = now.saturating_sub(began).saturating_mul(Self::REST);
+        self.resting_until = if has_read {
+            now + rest.min(Self::REST_MAX)
+        } else {
+            0
+        };
         !has_read
     }
 }
@@ -491,7 +497,7 @@ impl Pace {
 /// Steps of collection, while there is more.
 fn collect(engine: &Engine, control: &Control, pace: &mut Pace) {
     let paced = engine.config.version_policy == VersionPolicy::Spill;
-    let mut began = Instant::now();
+    let mut began = monotonic_nanos();
     if paced && !pace.is_over(began) {
         return;
     }
@@ -501,9 +507,9 @@ fn collect(engine: &Engine, control: &Control, pace: &mut Pace) {
         let collected = engine.collect_idle().map(drop);
         let goes_on = collected.is_ok() && engine.version_budget.has_backlog();
         control.note(Work::Collect, collected);
-        let now = Instant::now();
+        let now = monotonic_nanos();
         let has_read = engine.pool.statistics().faults != reads;
-        let follows = pace.note(now, now - began, has_read);
+        let follows = pace.note(began, now, has_read);
         if !goes_on || paced && !follows || control.stopped() {
             break;
         }
@@ -542,20 +548,19 @@ mod tests {
     use crate::{Config, Database, Error, TransactionOptions};
     use std::panic::{AssertUnwindSafe, catch_unwind};
     use std::sync::Arc;
-    use std::time::{Duration, Instant};
     use vellum_io::MemoryDirectory;
     use vellum_txn::Durability;
 
     #[test]
     fn collection_that_reads_rests_three_times_as_long_as_it_took_and_no_longer_than_two_seconds() {
-        let (mut pace, now) = (Pace::default(), Instant::now());
-        let ms = Duration::from_millis;
-        assert!(pace.is_over(now));
-        assert!(pace.note(now, ms(100), false) && pace.is_over(now));
-        assert!(!pace.note(now, ms(100), true));
-        assert!(!pace.is_over(now + ms(299)) && pace.is_over(now + ms(300)));
-        assert!(!pace.note(now, ms(60_000), true));
-        assert!(!pace.is_over(now + ms(1999)) && pace.is_over(now + ms(2000)));
+        let (mut pace, began) = (Pace::default(), 1_000_000_000);
+        let ms = |count: u64| began + count * 1_000_000;
+        assert!(pace.is_over(began));
+        assert!(pace.note(began, ms(100), false) && pace.is_over(ms(100)));
+        assert!(!pace.note(began, ms(100), true));
+        assert!(!pace.is_over(ms(399)) && pace.is_over(ms(400)));
+        assert!(!pace.note(began, ms(60_000), true));
+        assert!(!pace.is_over(ms(61_999)) && pace.is_over(ms(62_000)));
     }
 
     fn panics(_: &Engine, _: &Control) {

@@ -3,7 +3,7 @@
 //! They are one table: what the binder resolves calls with, and what `pg_proc` lists, with PostgreSQL's oids. What needs the catalog is asked of the
 //! session's [`Environment`]; what does not is computed here.
 
-use super::catalog_objects::FUNCTIONS as MORE;
+use super::catalog_objects::{FUNCTIONS as MORE, no_search};
 use super::function::{Builtin, Signature};
 use super::{Environment, Out};
 use crate::error::{Result, SqlError};
@@ -575,10 +575,7 @@ pub(super) fn call<'a>(
             int4(i32::try_from(count).ok())
         }
         F::ArrayPosition => match of_array(0) {
-            Some(array) if array.dimensions().nth(1).is_some() => {
-                let text = "searching for elements in multidimensional arrays is not supported";
-                return Err(SqlError::new(sqlstate::FEATURE_NOT_SUPPORTED, text));
-            }
+            Some(array) if array.dimensions().nth(1).is_some() => return Err(no_search()),
             Some(array) => int4(array::position(array, value(1))),
             None => Value::Null,
         },

@@ -1,6 +1,8 @@
 //! Functions that tell what indexes can do, where sequences stand, what an object is: entries of the table of catalog functions.
 
 use super::catalog_function::{CatalogEntry, CatalogFunction as F, entry};
+use crate::error::SqlError;
+use crate::sqlstate;
 
 #[rustfmt::skip]
 pub(super) static FUNCTIONS: [CatalogEntry; 54] = [
@@ -59,3 +61,10 @@ pub(super) static FUNCTIONS: [CatalogEntry; 54] = [
     entry(2257, "has_function_privilege", "name oid text", "bool", F::AlwaysTrue),
     entry(2259, "has_function_privilege", "oid oid text", "bool", F::AlwaysTrue),
 ];
+
+/// An element is searched for in an array of several dimensions.
+#[cold]
+pub(super) fn no_search() -> SqlError {
+    let text = "searching for elements in multidimensional arrays is not supported";
+    SqlError::new(sqlstate::FEATURE_NOT_SUPPORTED, text)
+}
