@@ -278,7 +278,7 @@ impl Run<'_, '_> {
             }
             Ok(())
         };
-        match any {
+        match &**any {
             Several::List(list) => {
                 for item in list {
                     add(item.eval(&frame)?.as_ref())?;

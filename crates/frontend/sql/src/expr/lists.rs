@@ -47,7 +47,7 @@ impl Deref for Listed {
 impl DerefMut for Listed {
     fn deref_mut(&mut self) -> &mut [Expr] {
         // LS1.
-        self.kept = Box::default();
+        *self.kept = Kept::default();
         &mut self.items
     }
 }

@@ -28,7 +28,7 @@ pub(crate) struct Access {
     /// Values of its first columns.
     pub equal: Vec<Expr>,
     /// The last of `equal` takes each of these values instead.
-    pub any: Option<Several>,
+    pub any: Option<Box<Several>>,
     /// Bounds of the next column.
     pub bounds: Bounds,
     pub reverse: bool,
@@ -163,7 +163,7 @@ fn with_index(
             (conjuncts.iter()).find_map(|conjunct| several(conjunct, source, part, ty, subqueries));
         if let Some(several) = several {
             access.equal.push(Expr::Const(vellum_row::Value::Null));
-            access.any = Some(several);
+            access.any = Some(Box::new(several));
             return (access, covered);
         }
         for conjunct in conjuncts {
