@@ -19,6 +19,13 @@ pub(crate) enum AclOf {
     },
 }
 
+impl AclOf {
+    /// Whether it goes with a schema.
+    pub fn is_in_schema(self, oid: Oid) -> bool {
+        matches!(self, Self::Default { schema, .. } if schema == oid)
+    }
+}
+
 /// A kind of objects that have default privileges.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 #[repr(u8)]

@@ -261,6 +261,7 @@ impl Catalog {
             Change::DropNamespace(oid) => {
                 self.namespaces.remove(oid);
                 self.comments.remove(&(*oid, 0));
+                self.acls.retain(|of, _| !of.is_in_schema(*oid));
             }
             Change::PutRelation(relation) => {
                 self.forget_comments(relation.oid, Some(relation));

@@ -159,6 +159,9 @@ impl Store {
                 }
                 transaction.delete(&table, &key(NAMESPACE, *oid))?;
                 transaction.delete(&table, &comment_key(*oid, 0))?;
+                for (of, _) in before.acls().filter(|(of, _)| of.is_in_schema(*oid)) {
+                    transaction.delete(&table, &acl_key(of))?;
+                }
             }
             Change::PutRelation(relation) => {
                 let next = Some(&**relation);
@@ -200,8 +203,7 @@ impl Store {
                 }
             }
             Change::PutAcl(of, acl) => {
-                let mut key = vec![ACL];
-                key.extend_from_slice(&acls::key(*of));
+                let key = acl_key(*of);
                 match acl {
                     Some(acl) => transaction.upsert(&table, &key, &acls::encode(acl))?,
                     None => transaction.delete(&table, &key)?,
@@ -263,6 +265,12 @@ fn comment_key(object: Oid, column: u16) -> [u8; 7] {
     full[..5].copy_from_slice(&key(COMMENT, object));
     full[5..].copy_from_slice(&column.to_be_bytes());
     full
+}
+
+fn acl_key(of: AclOf) -> Vec<u8> {
+    let mut key = vec![ACL];
+    key.extend_from_slice(&acls::key(of));
+    key
 }
 
 fn settings_key(of: KeptFor) -> [u8; 6] {

@@ -31,7 +31,15 @@ impl Deed<'_> {
                 let text = "grant options can only be granted to roles";
                 return Err(SqlError::new(sqlstate::INVALID_GRANT_OPERATION, text));
             }
+            // Nothing is no entry of a list.
+            if rights.is_none() {
+                continue;
+            }
             match self.give {
+                true if self.option => {
+                    check_circle(acl, rights, (*grantee, grantor), owner)?;
+                    self.add(acl, rights, *grantee, grantor);
+                }
                 true => self.add(acl, rights, *grantee, grantor),
                 false => self.take(acl, rights, (*grantee, grantor), owner)?,
             }
@@ -105,6 +113,72 @@ impl Deed<'_> {
     }
 }
 
+/// What is left of a list without a role: neither what it was given nor what it has given on, nor what others have of that. `above`: the rights on the whole, of a
+/// list of a column.
+pub(super) fn without(acl: &[Grant], above: &[Grant], role: u32, owner: u32) -> Vec<Grant> {
+    let mut left: Vec<Grant> = acl
+        .iter()
+        .filter(|own| own.grantee != role)
+        .copied()
+        .collect();
+    loop {
+        let may_give = |grantor: u32| {
+            let own = left.iter().chain(above);
+            let own = own.filter(|own| own.grantee == grantor && grantor != role);
+            own.fold(Rights::NONE, |sum, own| sum.with(own.grantable))
+        };
+        let baseless = left.iter().enumerate().find_map(|(at, own)| {
+            let basis = may_give(own.grantor);
+            (own.grantor != owner && !own.rights.without(basis).is_none()).then_some((at, basis))
+        });
+        let Some((at, basis)) = baseless else {
+            return left;
+        };
+        left[at].rights = left[at].rights.both(basis);
+        left[at].grantable = left[at].grantable.both(basis);
+        if left[at].rights.is_none() {
+            left.remove(at);
+        }
+    }
+}
+
+/// Whoever is given the right to give something on must not be whom the giver has it of: neither could be taken away from then on.
+///
+/// # Errors
+/// `0LP01`.
+fn check_circle(
+    acl: &[Grant],
+    rights: Rights,
+    (grantee, grantor): (u32, u32),
+    owner: u32,
+) -> Result<()> {
+    if grantee == owner || grantor == owner {
+        return Ok(());
+    }
+    // What would be left if the grantee had nothing to give.
+    let mut without = acl.to_vec();
+    let taken = Deed {
+        give: false,
+        option: true,
+        grantees: &[],
+        cascade: true,
+    };
+    while let Some(held) = without
+        .iter()
+        .find(|own| own.grantee == grantee && !own.grantable.is_none())
+        .copied()
+    {
+        taken.take(&mut without, held.grantable, (grantee, held.grantor), owner)?;
+    }
+    let own = without.iter().filter(|own| own.grantee == grantor);
+    let own = own.fold(Rights::NONE, |sum, own| sum.with(own.grantable));
+    if rights.without(own).is_none() {
+        return Ok(());
+    }
+    let text = "grant options cannot be granted back to your own grantor";
+    Err(SqlError::new(sqlstate::INVALID_GRANT_OPERATION, text))
+}
+
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used, reason = "a test may panic")]
@@ -115,6 +189,32 @@ mod tests {
     fn shown(acl: &[Grant]) -> String {
         let all = acl.iter().map(|own| own.text(|oid| oid.to_string()));
         all.collect::<Vec<_>>().join(",")
+    }
+
+    #[test]
+    fn who_is_gone_has_nothing_and_has_given_nothing() {
+        let give = |acl: &mut Vec<Grant>, from: u32, to: u32| {
+            deed(true, true, &[to], false).apply(acl, Rights::SELECT, from, OWNER)
+        };
+        let mut acl = Vec::new();
+        give(&mut acl, OWNER, 11).unwrap();
+        give(&mut acl, 11, 12).unwrap();
+        give(&mut acl, 12, 13).unwrap();
+        give(&mut acl, OWNER, 14).unwrap();
+        // In a circle nothing could be taken away from anybody.
+        let circle = give(&mut acl, 12, 11).unwrap_err();
+        assert_eq!(circle.sqlstate().to_string(), "0LP01");
+        let left = without(&acl, &[], 11, OWNER);
+        let of = |own: &Grant| (own.grantor, own.grantee);
+        assert_eq!(left.iter().map(of).collect::<Vec<_>>(), [(OWNER, 14)]);
+        // Of a column: what was given on by who has it of the table.
+        let column = [Grant {
+            grantor: 14,
+            grantee: 15,
+            ..acl[0]
+        }];
+        assert_eq!(without(&column, &acl, 11, OWNER), column);
+        assert_eq!(without(&column, &acl, 14, OWNER), []);
     }
 
     fn deed(give: bool, option: bool, grantees: &[u32], cascade: bool) -> Deed<'_> {

@@ -1,6 +1,7 @@
 //! What a role owns and has rights on: DROP OWNED, REASSIGN OWNED, and what keeps it from being dropped. GRANT and REVOKE of roles.
 
 use super::Ddl;
+use super::acl::without;
 use super::dependency::Object;
 use super::role::denied;
 use crate::catalog::{AclOf, Change, DefaultKind, Extension, Kind, Mode, Namespace, Oid, Relation};
@@ -201,10 +202,6 @@ impl Ddl<'_> {
     /// Takes the rights of a role from it, and what it has said of the objects that it makes.
     fn forget_rights(&mut self, role: Oid) -> Result<()> {
         let catalog = self.open.catalog.1.clone();
-        let without = |acl: &[Grant]| -> Vec<Grant> {
-            let kept = acl.iter().filter(|own| own.grantee != role);
-            kept.copied().collect()
-        };
         let relations = catalog.relations();
         let types = catalog.user_types();
         for relation in relations.iter().chain(&types) {
@@ -216,11 +213,11 @@ impl Ddl<'_> {
                 continue;
             }
             let mut column_acls: Vec<_> = columns
-                .map(|(column, acl)| (*column, without(acl)))
+                .map(|(column, acl)| (*column, without(acl, own, role, owner)))
                 .collect();
             column_acls.retain(|(_, acl)| !acl.is_empty());
             let next = Relation {
-                acl: relation.acl.as_deref().map(without),
+                acl: (relation.acl.as_deref()).map(|acl| without(acl, &[], role, owner)),
                 column_acls,
                 ..Relation::clone(relation)
             };
@@ -229,11 +226,12 @@ impl Ddl<'_> {
         }
         for namespace in catalog.namespaces() {
             let own = namespace.acl.as_deref().unwrap_or_default();
-            if catalog.role_oid(&namespace.owner) == role || !names(own, role) {
+            let owner = catalog.role_oid(&namespace.owner);
+            if owner == role || !names(own, role) {
                 continue;
             }
             let next = Namespace {
-                acl: Some(without(own)),
+                acl: Some(without(own, &[], role, owner)),
                 ..Namespace::clone(namespace)
             };
             self.open
@@ -244,7 +242,11 @@ impl Ddl<'_> {
             if !mine && !names(acl, role) {
                 continue;
             }
-            let kept = without(acl);
+            let owner = match of {
+                AclOf::Database => crate::database::FIRST_ROLE_OID,
+                AclOf::Default { role, .. } => role,
+            };
+            let kept = without(acl, &[], role, owner);
             let usual = match of {
                 AclOf::Default {
                     role: own,

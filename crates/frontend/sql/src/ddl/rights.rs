@@ -478,7 +478,11 @@ impl Ddl<'_> {
         };
         let giver = self.allowed(&acl, &whose, wanted.rights, (wanted.all, deed.give))?;
         let owner = crate::database::FIRST_ROLE_OID;
+        let before = acl.clone();
         deed.apply(&mut acl, giver.may, giver.grantor, owner)?;
+        if acl == before {
+            return Ok(());
+        }
         let change = Change::PutAcl(AclOf::Database, Some(acl.into()));
         self.open.change(self.shared, change)
     }

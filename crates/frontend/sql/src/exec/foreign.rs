@@ -57,7 +57,9 @@ impl Run<'_, '_> {
             return Ok(());
         };
         for foreign in &keys.references {
-            if foreign.off.references || old.is_some_and(|old| same(old, new, &foreign.columns)) {
+            // A row that is null in a part of a key that is to be whole is looked at whatever was changed, as in PostgreSQL.
+            let is_same = || old.is_some_and(|old| same(old, new, &foreign.columns));
+            if foreign.off.references || !foreign.is_mixed(new) && is_same() {
                 continue;
             }
             if self.is_deferred(foreign.oid, foreign.timing) {

@@ -235,9 +235,10 @@ fn rights(parser: &mut Parser<'_>) -> Result<Vec<(String, Vec<Ident>)>> {
 
 /// Whether roles are given: no ON stands in front of TO or FROM.
 fn is_of_roles(parser: &Parser<'_>) -> bool {
-    let mut at = 0;
+    // By their places: looking a number of tokens ahead passes over all of them each time.
+    let mut at = parser.index();
     loop {
-        let token = &parser.peek_nth_token_ref(at).token;
+        let token = &parser.token_at(at).token;
         if is_word(token, "on") {
             return false;
         }

@@ -11,11 +11,12 @@ impl Session {
     /// # Errors
     /// `42501` for a right on a relation that the session's role has not, or that who owns a view has not on what that reads or writes.
     pub(super) fn check_program(&self, program: &Program) -> Result<()> {
-        self.check_uses(&program.accesses, &program.column_uses)?;
+        self.check_uses(&program.accesses, Some(&program.column_uses))?;
         let catalog = self.image();
         for (oid, right, owner) in &program.lent {
             let role = owner.as_deref().unwrap_or(&self.options.user);
-            check_right(catalog, role, (*oid, *right), &[])?;
+            // Which columns a view reads is not noted.
+            check_right(catalog, role, (*oid, *right), None)?;
         }
         Ok(())
     }
@@ -23,11 +24,15 @@ impl Session {
     /// # Errors
     /// `42501` for a right on a relation that the session's role has not.
     pub(super) fn check_rights(&self, accesses: &[(Oid, Rights)]) -> Result<()> {
-        self.check_uses(accesses, &[])
+        self.check_uses(accesses, None)
     }
 
-    /// The same where the columns are known that the rights are needed for.
-    fn check_uses(&self, accesses: &[(Oid, Rights)], columns: &[(Oid, Rights, u16)]) -> Result<()> {
+    /// The same where the columns may be known that the rights are needed for; `None`: for all of the relation.
+    fn check_uses(
+        &self,
+        accesses: &[(Oid, Rights)],
+        columns: Option<&[(Oid, Rights, u16)]>,
+    ) -> Result<()> {
         let catalog = self.image();
         let user = &*self.options.user;
         let version = catalog.version(self.temporary.namespace);
@@ -58,14 +63,14 @@ fn check_right(
     catalog: &Catalog,
     role: &str,
     (oid, right): (Oid, Rights),
-    columns: &[(Oid, Rights, u16)],
+    columns: Option<&[(Oid, Rights, u16)]>,
 ) -> Result<()> {
     let Some(relation) = catalog.relation(oid) else {
         return Ok(());
     };
-    if catalog.allows(role, relation, right)
-        || has_columns(catalog, role, (relation, right), columns)
-    {
+    let by_columns =
+        || columns.is_some_and(|all| has_columns(catalog, role, (relation, right), all));
+    if catalog.allows(role, relation, right) || by_columns() {
         return Ok(());
     }
     let word = match relation.kind {

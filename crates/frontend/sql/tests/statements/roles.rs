@@ -529,3 +529,63 @@ fn keys_are_told_to_who_may_read_the_table() {
         );
     }
 }
+
+/// Which columns a view reads is not noted: a right on one of them is not enough, whoever it is that needs it.
+#[test]
+fn a_right_on_a_column_does_not_show_others_through_views() {
+    let database = database();
+    let mut client = Client::of(&database);
+    client.ok(
+        "create table secret (a int, b text); insert into secret values (1, 'x'); create user ann; create schema anns authorization ann;
+         grant select (a) on secret to ann; create view inv with (security_invoker) as select * from secret; grant select on inv to ann",
+    );
+    let mut ann = Client::of_user(&database, "ann");
+    ann.ok("create view anns.own as select * from secret; create view anns.over as select * from anns.own");
+    for denied in [
+        "select b from secret",
+        "select b from anns.own",
+        "select a from anns.own",
+        "select count(*) from anns.own",
+        "select b from anns.over",
+        "select a from inv",
+        "select count(*) from inv",
+        "begin; lock table secret in access share mode",
+    ] {
+        assert_eq!(ann.state(denied), "42501", "{denied}");
+        ann.ok("rollback");
+    }
+    assert_eq!(ann.ok("select a from secret"), "1");
+    assert_eq!(ann.ok("select count(*) from secret"), "1");
+}
+
+#[test]
+fn what_was_given_on_can_be_taken_away_and_goes_with_who_gave_it() {
+    let database = database();
+    let mut client = Client::of(&database);
+    client.ok(
+        "create table t (a int); create user ann; create user bob; create user eve; grant select on t to ann with grant option",
+    );
+    let mut ann = Client::of_user(&database, "ann");
+    let mut bob = Client::of_user(&database, "bob");
+    ann.ok("grant select on t to bob with grant option");
+    assert_eq!(
+        bob.state("grant select on t to ann with grant option"),
+        "0LP01"
+    );
+    let acl = "select relacl from pg_class where relname = 't'";
+    client.ok("revoke select on t from ann cascade");
+    assert_eq!(client.ok(acl), "{vellum=arwdDxt/vellum}");
+    client.ok("grant select on t to ann with grant option");
+    ann.ok("grant select on t to bob");
+    client.ok("drop owned by ann");
+    assert_eq!(client.ok(acl), "{vellum=arwdDxt/vellum}");
+    client.ok("drop role ann");
+    // Nothing is given by who may not.
+    let mut eve = Client::of_user(&database, "eve");
+    eve.ok("grant create on database vellum to bob");
+    assert_eq!(client.ok("select datacl from pg_database"), "");
+    // What is said of a schema goes with it.
+    client.ok("create schema s; alter default privileges in schema s grant select on tables to bob; drop schema s");
+    assert_eq!(client.ok("select count(*) from pg_default_acl"), "0");
+    client.ok("drop role bob; drop role eve");
+}
