@@ -112,7 +112,11 @@ pub fn print(title: &str, rows: Vec<Row>) {
 
 fn median(mut found: Vec<f64>) -> f64 {
     found.sort_by(f64::total_cmp);
-    found[found.len() / 2]
+    let half = found.len() / 2;
+    match found.len() % 2 {
+        0 => f64::midpoint(found[half - 1], found[half]),
+        _ => found[half],
+    }
 }
 
 /// The folder of the newest PostgreSQL's programs that has the needed ones beside the server's.

@@ -8,7 +8,7 @@ use crate::charts;
 use crate::cli::{Report, ReportSet, WorkloadName};
 use crate::compare::{Compared, Comparison, Standing, compare, failed, tell};
 use crate::engines::Runner;
-use crate::figure::write_file;
+use crate::figure::{check_file, write_file};
 use crate::machine::{Machine, load_average};
 use crate::plot::picture;
 use crate::{Failure, directory_has_entries};
@@ -32,7 +32,8 @@ struct Entry {
 }
 
 const HELD_TINY: &str = "--operations 200 --hold-snapshot-at 0";
-const HELD_QUICK: &str = "--seconds 12 --hold-snapshot-at 3";
+// Two seconds of warm-up.
+const HELD_QUICK: &str = "--seconds 20 --hold-snapshot-at 8";
 const HELD_FULL: &str = "--seconds 120 --hold-snapshot-at 20";
 const ROWS_TINY: &str = "--rows 200 --operations 100";
 const ROWS_QUICK: &str = "--rows 500000 --seconds 3";
@@ -213,7 +214,11 @@ impl Ran {
 
     /// Its worst: by this the entries are ordered, those without a peer last.
     fn worst(&self) -> f64 {
-        let all = [self.rate(), self.standing("held_ratio")];
+        let all = [
+            self.rate(),
+            self.standing("updates_per_s"),
+            self.standing("held_ratio"),
+        ];
         let ratios = all.into_iter().flatten().map(|standing| standing.ratio);
         ratios.fold(f64::INFINITY, f64::min)
     }
@@ -235,6 +240,14 @@ pub(crate) fn run(
     // Before the work: a path that cannot be written is told at once.
     let folder = report.out.join(FOLDER);
     std::fs::create_dir_all(&folder).map_err(failed("create", &folder))?;
+    let path = report.out.join("benchmarks.md");
+    let file = |name: &str, ending: &str| folder.join(format!("{name}.{ending}"));
+    let names = ENTRIES.iter().map(|entry| entry.name);
+    for name in names.chain(["overview"]) {
+        check_file(&file(name, "json"))?;
+        check_file(&file(name, "svg"))?;
+    }
+    check_file(&path)?;
     let (start, load_before) = (Instant::now(), load_average());
     let mut ran = Vec::new();
     for (at, entry) in ENTRIES.iter().enumerate() {
@@ -247,7 +260,6 @@ pub(crate) fn run(
             engines: &report.engines,
             rounds: report.rounds(),
             data: report.data.clone(),
-            files: folder.join(entry.name),
         };
         let compared = compare(&comparison, runner, lines, table)?;
         ran.push(Ran { entry, compared });
@@ -261,8 +273,12 @@ pub(crate) fn run(
         ran.iter()
             .filter_map(|ran| Some((ran.entry.name.to_owned(), ran.rate()?.ratio))),
     );
-    write_file(&folder.join("overview.svg"), &picture(&[overview]))?;
-    let path = report.out.join("benchmarks.md");
+    // All at the end: no page stands beside pictures of another report.
+    for Ran { entry, compared } in &ran {
+        write_file(&file(entry.name, "json"), &compared.json)?;
+        write_file(&file(entry.name, "svg"), &compared.picture)?;
+    }
+    write_file(&file("overview", "svg"), &picture(&[overview]))?;
     write_file(&path, &page)?;
     let took = format!("{}, after {minutes:.1} minutes", path.display());
     tell(table, &format!("\n{}\n{took}", summary(&ran)))?;
@@ -421,6 +437,58 @@ mod tests {
         let pictures: Vec<&str> = pictures.filter(|name| *name != "Ratios").collect();
         assert_eq!(pictures, names);
         assert!(page.contains("its file is damaged"), "{page}");
+    }
+
+    #[test]
+    fn a_report_that_ends_early_leaves_what_was_there() {
+        let folder = tempfile::tempdir().expect("a directory");
+        let report = Report {
+            set: ReportSet::Tiny,
+            engines: vec![EngineName::Vellum, EngineName::Lmdb],
+            rounds: None,
+            out: folder.path().join("docs"),
+            data: folder.path().join("data"),
+        };
+        let mut runs = 0;
+        let judge = move |_, _: &Workload| {
+            runs += 1;
+            match runs {
+                9 => Err(Failure::Interrupted),
+                _ => Ok(1.0),
+            }
+        };
+        let mut faked = Faked(Box::new(judge));
+        let ran = run(&report, &mut faked, &mut Vec::new(), &mut Vec::new());
+        assert!(matches!(ran, Err(Failure::Interrupted)));
+        let left = std::fs::read_dir(report.out.join(FOLDER)).expect("its folder");
+        assert_eq!(left.count(), 0);
+        assert!(!report.out.join("benchmarks.md").exists());
+        // What cannot be written is told before the work.
+        std::fs::create_dir(report.out.join(FOLDER).join("hot.svg")).expect("a directory");
+        let mut faked = Faked(Box::new(|_, _: &Workload| panic!("nothing runs")));
+        let ran = run(&report, &mut faked, &mut Vec::new(), &mut Vec::new());
+        let told = ran.expect_err("a directory is no file").to_string();
+        assert!(told.contains("hot.svg"), "{told}");
+    }
+
+    #[test]
+    fn rates_before_a_snapshot_are_those_of_a_warm_engine() {
+        for entry in ENTRIES {
+            for set in [ReportSet::Quick, ReportSet::Full] {
+                let words = ["vellum-bench", entry.workload.name()].map(str::to_owned);
+                let words = words.into_iter().chain(entry.arguments(set));
+                let cli = Cli::try_parse_from(words).expect(entry.name);
+                let Command::Run(workload) = cli.command else {
+                    panic!("{} is a workload", entry.name)
+                };
+                let at = workload.hold().and_then(|hold| hold.hold_snapshot_at);
+                assert!(
+                    at.is_none_or(|at| crate::ratio::warm_up_s(at) >= 2),
+                    "{}",
+                    entry.name
+                );
+            }
+        }
     }
 
     #[test]

@@ -4,8 +4,9 @@
 use crate::charts;
 use crate::cli::{Cli, Command, Compare, Workload, WorkloadName};
 use crate::engines::{EngineName, Runner};
-use crate::figure::{median, write_file};
+use crate::figure::{check_file, write_file};
 use crate::machine::{Machine, load_average};
+use crate::median::median;
 use crate::plot::{Chart, picture};
 use crate::report::{Summary, rounded};
 use crate::{Failure, directory_has_entries};
@@ -14,6 +15,7 @@ use serde::Serialize;
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::io::Write;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 
 /// A figure of a run.
@@ -28,7 +30,7 @@ struct Metric {
 }
 
 /// All that a workload may have; those count that a run has.
-const METRICS: [Metric; 7] = [
+const METRICS: [Metric; 8] = [
     Metric {
         name: "tx_per_s",
         unit: "transactions a second",
@@ -53,6 +55,12 @@ const METRICS: [Metric; 7] = [
         unit: "rows a second of long readers beside",
         grows: true,
         of: |summary| summary.long_rows_per_s,
+    },
+    Metric {
+        name: "updates_per_s",
+        unit: "updates a second beside the scans",
+        grows: true,
+        of: |summary| summary.updates_per_s,
     },
     Metric {
         name: "held_ratio",
@@ -128,8 +136,6 @@ pub(crate) struct Comparison<'c> {
     pub(crate) rounds: u32,
     /// Each run makes its database there, and it is removed again.
     pub(crate) data: PathBuf,
-    /// The paths of the files, without `.json`, `.svg` and `.md`.
-    pub(crate) files: PathBuf,
 }
 
 /// How Vellum stands by one metric.
@@ -150,6 +156,10 @@ pub(crate) struct Compared {
     pub(crate) is_consistent: bool,
     /// Table, who is left out, settings: Markdown.
     pub(crate) text: String,
+    /// Everything, as JSON.
+    pub(crate) json: String,
+    /// SVG.
+    pub(crate) picture: String,
     /// By metric, where Vellum and a peer have it.
     pub(crate) standings: Vec<Standing>,
 }
@@ -167,17 +177,27 @@ pub(crate) fn run(
         engines: &flags.engines,
         rounds: flags.rounds,
         data: flags.out.join("data"),
-        files: flags.out.join(format!("compare-{}", flags.workload.name())),
     };
+    comparison.parse()?.check().map_err(Failure::Usage)?;
+    let file = |ending: &str| {
+        let name = flags.workload.name();
+        flags.out.join(format!("compare-{name}.{ending}"))
+    };
+    for ending in ["json", "svg", "md"] {
+        check_file(&file(ending))?;
+    }
+    std::fs::create_dir_all(&flags.out).map_err(failed("create", &flags.out))?;
     let compared = compare(&comparison, runner, lines, table)?;
-    write_file(&comparison.files.with_extension("md"), &compared.text)?;
+    write_file(&file("json"), &compared.json)?;
+    write_file(&file("svg"), &compared.picture)?;
+    write_file(&file("md"), &compared.text)?;
     tell(table, &format!("\n{}", compared.text))?;
     Ok(compared.is_consistent)
 }
 
-/// Runs every engine that can, round after round; writes the JSON and the picture.
+/// Runs every engine that can, round after round.
 ///
-/// A peer that fails is left out from there on, with what it said; Vellum's failure is the comparison's.
+/// A peer that fails, by a panic too, is left out from there on, with what it said; Vellum's failure is the comparison's.
 ///
 /// # Errors
 /// As a run of the workload; if no engine is left.
@@ -206,15 +226,16 @@ pub(crate) fn compare(
     if engines.is_empty() {
         return Err(Failure::Usage("no engine is left to run".to_owned()));
     }
-    let folder = comparison.files.parent().unwrap_or(Path::new("."));
-    std::fs::create_dir_all(folder).map_err(failed("create", folder))?;
     let load_before = load_average();
     let mut runs: Vec<(EngineName, Summary)> = Vec::new();
     for round in 1..=comparison.rounds {
         for engine in engines.clone() {
             let (name, rounds) = (engine.name(), comparison.rounds);
             tell(table, &format!("round {round} of {rounds}: {name}"))?;
-            let result = runner.measure(engine, &workload, lines);
+            let measured = AssertUnwindSafe(|| runner.measure(engine, &workload, lines));
+            // Unwind safety: what a run that panicked has left is not looked at again, but for its directory.
+            let result = catch_unwind(measured)
+                .unwrap_or_else(|panic| Err(Failure::panicked(panic.as_ref())));
             // Whatever a run that failed has left goes, too: the next one begins with nothing.
             if result.is_ok() || data.exists() {
                 std::fs::remove_dir_all(data).map_err(failed("remove", data))?;
@@ -222,7 +243,9 @@ pub(crate) fn compare(
             match result {
                 Ok(summary) if summary.interrupted => return Err(Failure::Interrupted),
                 Ok(summary) => runs.push((engine, summary)),
-                Err(failure @ Failure::Engine { .. }) if engine != EngineName::Vellum => {
+                Err(failure @ (Failure::Engine { .. } | Failure::Panicked(_)))
+                    if engine != EngineName::Vellum =>
+                {
                     engines.retain(|other| *other != engine);
                     runs.retain(|run| run.0 != engine);
                     leave_out(engine, failure.to_string(), &mut skipped, table)?;
@@ -230,6 +253,12 @@ pub(crate) fn compare(
                 Err(failure) => return Err(failure),
             }
         }
+    }
+    if engines.is_empty() {
+        let told = skipped
+            .iter()
+            .map(|it| format!("{}: {}", it.engine, it.why));
+        return Err(Failure::NobodyLeft(told.collect::<Vec<_>>().join("; ")));
     }
     let results = results(&engines, &runs);
     let standings = standings(&results);
@@ -248,15 +277,17 @@ pub(crate) fn compare(
         skipped: &skipped,
         runs: &runs,
     };
-    let path = comparison.files.with_extension("json");
     let mut json = serde_json::to_string_pretty(&document)
-        .map_err(|source| failed("write", &path)(source.into()))?;
+        .map_err(|source| failed("write", Path::new("the document"))(source.into()))?;
     json.push('\n');
     let mut charts = pictures(name, &engines, &results, &ratios);
     charts.extend(over_time(&workload, &engines, &runs));
-    write_file(&path, &json)?;
-    write_file(&comparison.files.with_extension("svg"), &picture(&charts))?;
+    for chart in &mut charts {
+        name_who_is_missing(chart, &skipped);
+    }
     Ok(Compared {
+        json,
+        picture: picture(&charts),
         is_consistent: runs.iter().all(|(_, summary)| summary.is_consistent()),
         text: markdown(&document, &engines),
         standings,
@@ -377,6 +408,19 @@ fn pictures(
     metrics.into_iter().map(chart).collect()
 }
 
+/// Says below a chart who is not in it.
+fn name_who_is_missing(chart: &mut Chart, skipped: &[Skipped]) {
+    if skipped.is_empty() {
+        return;
+    }
+    let names: Vec<&str> = skipped.iter().map(|it| it.engine).collect();
+    let missing = format!("left out: {}", names.join(", "));
+    chart.x = match chart.x.as_str() {
+        "" => missing,
+        axis => format!("{axis} ({missing})"),
+    };
+}
+
 /// Where a snapshot is held, how each engine's rate takes it: the last round.
 fn over_time(
     workload: &Workload,
@@ -448,6 +492,13 @@ fn markdown(document: &Document<'_>, engines: &[EngineName]) -> String {
         };
     }
     out.push('\n');
+    if document.results.len() == 1 {
+        let alone = engines.first().map_or("", |engine| engine.name());
+        let _ = writeln!(
+            out,
+            "\nOnly {alone} ran: there is nobody to compare it with."
+        );
+    }
     for Skipped { engine, why } in document.skipped {
         let _ = writeln!(out, "\nLeft out: {engine}, {why}.");
     }
@@ -511,7 +562,6 @@ pub(crate) mod tests {
             engines: &ENGINES,
             rounds: 3,
             data: folder.join("data"),
-            files: folder.join("compared"),
         }
     }
 
@@ -550,15 +600,14 @@ pub(crate) mod tests {
                 assert!(text.contains(who), "{who}: {text}");
             }
         }
-        let read = |ending| std::fs::read_to_string(comparison.files.with_extension(ending));
-        let json = read("json").expect("a document");
-        let document: serde_json::Value = serde_json::from_str(&json).expect("JSON");
+        let document: serde_json::Value = serde_json::from_str(&compared.json).expect("JSON");
         let results = document["results"].as_object().expect("results");
         assert_eq!(results.keys().collect::<Vec<_>>(), ["redb", "vellum"]);
         assert_eq!(document["runs"].as_array().map(Vec::len), Some(6));
         assert_eq!(document["skipped"].as_array().map(Vec::len), Some(2));
-        let picture = read("svg").expect("a picture");
+        let picture = compared.picture;
         assert!(picture.contains(">redb<") && picture.contains(">vellum<"));
+        assert!(picture.contains("left out: rocksdb, lmdb"), "{picture}");
         assert!(!comparison.data.exists(), "what it left is removed");
     }
 
@@ -575,8 +624,43 @@ pub(crate) mod tests {
             let mut faked = Faked(Box::new(judge));
             let compared = compare(&comparison, &mut faked, &mut Vec::new(), &mut Vec::new());
             assert!(compared.is_err(), "{failing:?}");
-            assert!(!comparison.files.with_extension("json").exists());
             assert!(!comparison.data.exists());
+        }
+    }
+
+    #[test]
+    fn a_panic_of_a_peer_is_its_failure_and_vellum_alone_is_said_to_be_alone() {
+        let folder = tempfile::tempdir().expect("a directory");
+        let comparison = comparison(folder.path());
+        let judge = |engine, _: &Workload| match engine {
+            EngineName::Vellum => Ok(1.0),
+            EngineName::Lmdb => panic!("its map is gone"),
+            _ => Err(Failure::Panicked("a thread of it".to_owned())),
+        };
+        let mut faked = Faked(Box::new(judge));
+        let compared = compare(&comparison, &mut faked, &mut Vec::new(), &mut Vec::new());
+        let compared = compared.unwrap_or_else(|failure| panic!("{failure}"));
+        for told in ["its map is gone", "a thread of it", "Only vellum ran"] {
+            assert!(compared.text.contains(told), "{told}: {}", compared.text);
+        }
+        assert!(compared.standings.is_empty());
+        assert!(!comparison.data.exists());
+    }
+
+    #[test]
+    fn a_comparison_in_which_all_fail_fails() {
+        let folder = tempfile::tempdir().expect("a directory");
+        let mut comparison = comparison(folder.path());
+        comparison.engines = &[EngineName::Lmdb, EngineName::Redb];
+        let mut faked = Faked(Box::new(|_, _: &Workload| Err(broken())));
+        let compared = compare(&comparison, &mut faked, &mut Vec::new(), &mut Vec::new());
+        let Err(failure) = compared else {
+            panic!("nobody is left")
+        };
+        assert_eq!(failure.exit_code(), 1);
+        let told = failure.to_string();
+        for who in ["lmdb: ", "redb: ", "its file is damaged"] {
+            assert!(told.contains(who), "{told}");
         }
     }
 }

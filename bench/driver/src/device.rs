@@ -3,7 +3,7 @@
 
 use crate::Failure;
 use std::fs::{File, OpenOptions};
-use std::os::unix::fs::{FileExt, OpenOptionsExt};
+use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
@@ -13,6 +13,10 @@ use vellum_base::random::Random;
 const BLOCK: usize = 4096;
 /// Blocks of the file that is overwritten: 16 MiB.
 const BLOCKS: u64 = 4096;
+/// What `stat` counts in.
+const BLOCK_OF_STAT: u64 = 512;
+/// One part of so many of a file that is read may be holes.
+const HOLES: u64 = 16;
 /// Name of the file that is overwritten, inside the database's directory: the same device.
 const PROBE: &str = "bench-probe.tmp";
 
@@ -79,7 +83,7 @@ pub fn syncs_per_second(directory: &Path, time: Duration) -> Result<f64, Failure
 
 /// How many pages of `page_size` bytes a second `threads` threads read at random places of the
 /// largest file in `directory`, past the page cache, tried for `time`; none if the file is smaller
-/// than a page or the file system has no direct I/O.
+/// than a page, if it has holes, which no device is asked for, or if the file system has no direct I/O.
 ///
 /// # Errors
 /// [`Failure::File`] if the file cannot be read.
@@ -89,10 +93,18 @@ pub fn reads_per_second(
     threads: u32,
     time: Duration,
 ) -> Result<Option<f64>, Failure> {
-    let Some((path, bytes)) = largest_file(directory) else {
+    let Some(Largest {
+        path,
+        length,
+        occupied,
+    }) = largest_file(directory)
+    else {
         return Ok(None);
     };
-    let pages = bytes / page_size as u64;
+    if occupied < length - length / HOLES {
+        return Ok(None);
+    }
+    let pages = length / page_size as u64;
     let opened = OpenOptions::new()
         .read(true)
         .custom_flags(libc::O_DIRECT)
@@ -138,14 +150,29 @@ pub fn reads_per_second(
     Ok(Some(counts.iter().sum::<u64>() as f64 / elapsed))
 }
 
-/// The largest file of a directory and its length.
-pub fn largest_file(directory: &Path) -> Option<(PathBuf, u64)> {
+/// A file.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Largest {
+    /// Where it is.
+    pub path: PathBuf,
+    /// Bytes from its begin to its end.
+    pub length: u64,
+    /// Bytes of it that are on the device: holes are not.
+    pub occupied: u64,
+}
+
+/// The file of a directory that occupies most.
+pub fn largest_file(directory: &Path) -> Option<Largest> {
     let entries = std::fs::read_dir(directory).ok()?;
     let files = entries.flatten().filter_map(|entry| {
         let metadata = entry.metadata().ok()?;
-        metadata.is_file().then(|| (entry.path(), metadata.len()))
+        metadata.is_file().then(|| Largest {
+            path: entry.path(),
+            length: metadata.len(),
+            occupied: metadata.blocks() * BLOCK_OF_STAT,
+        })
     });
-    files.max_by_key(|(_, length)| *length)
+    files.max_by_key(|file| file.occupied)
 }
 
 #[cfg(test)]
@@ -168,15 +195,32 @@ mod tests {
             None
         );
         std::fs::write(directory.path().join("large"), vec![1; 1 << 20]).unwrap();
-        let (path, length) = largest_file(directory.path()).unwrap();
-        assert_eq!(
-            (path.file_name().unwrap().to_str().unwrap(), length),
-            ("large", 1 << 20)
-        );
+        let large = largest_file(directory.path()).unwrap();
+        assert_eq!(large.path.file_name().unwrap(), "large");
+        assert_eq!(large.length, 1 << 20);
         // File systems in memory have no direct I/O.
         if let Some(rate) = reads_per_second(directory.path(), 4096, 2, time).unwrap() {
             assert!(rate > 0.0);
         }
+    }
+
+    #[test]
+    fn a_file_of_holes_is_neither_large_nor_read() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("holes");
+        let file = File::create(&path).unwrap();
+        file.set_len(1 << 30).unwrap();
+        file.write_all_at(&[1; BLOCK], 0).unwrap();
+        let found = largest_file(directory.path()).unwrap();
+        assert_eq!((&found.path, found.length), (&path, 1 << 30));
+        assert!(found.occupied < 1 << 20, "{found:?}");
+        let time = Duration::from_millis(1);
+        let read = reads_per_second(directory.path(), BLOCK, 1, time).unwrap();
+        assert_eq!(read, None);
+        // A smaller one that is really there is larger.
+        std::fs::write(directory.path().join("whole"), vec![1; 2 << 20]).unwrap();
+        let found = largest_file(directory.path()).unwrap();
+        assert_eq!(found.path.file_name().unwrap(), "whole");
     }
 
     #[test]

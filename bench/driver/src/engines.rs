@@ -5,6 +5,7 @@ use crate::report::Summary;
 use crate::{Failure, measure_workload};
 use clap::ValueEnum;
 use serde::Serialize;
+use std::collections::BTreeSet;
 use std::io::Write;
 use std::marker::PhantomData;
 use vellum_peers::PeerSettings;
@@ -107,6 +108,18 @@ impl EngineName {
     }
 }
 
+/// Refuses a list that names an engine twice.
+///
+/// # Errors
+/// A text for the user.
+pub(crate) fn check_list(engines: &[EngineName]) -> Result<(), String> {
+    let mut seen = BTreeSet::new();
+    match engines.iter().find(|engine| !seen.insert(**engine)) {
+        Some(twice) => Err(format!("--engines names {} twice", twice.name())),
+        None => Ok(()),
+    }
+}
+
 /// What a peer is opened with.
 fn peer(settings: &Settings) -> PeerSettings {
     PeerSettings {
@@ -114,6 +127,8 @@ fn peer(settings: &Settings) -> PeerSettings {
         memory_bytes: settings.pool_bytes,
         sync: settings.durability == Durability::Sync,
         sessions: settings.sessions,
+        tables: settings.tables,
+        writers: settings.writers,
     }
 }
 

@@ -1,5 +1,6 @@
 //! Why a run ends without a report.
 
+use std::any::Any;
 use std::path::PathBuf;
 use vellum_workload::engine::EngineError;
 
@@ -30,12 +31,22 @@ pub enum Failure {
     /// A signal ended a load, or a series of runs.
     #[error("interrupted")]
     Interrupted,
+    /// Every engine of a comparison failed: who, and why.
+    #[error("no engine is left to compare: {0}")]
+    NobodyLeft(String),
     /// A thread of the run panicked; its message is on standard error.
     #[error("a thread of the run panicked: {0}")]
     Panicked(String),
 }
 
 impl Failure {
+    /// What a panic said.
+    pub(crate) fn panicked(panic: &(dyn Any + Send)) -> Self {
+        let text = panic.downcast_ref::<String>().map(String::as_str);
+        let text = text.or_else(|| panic.downcast_ref::<&str>().copied());
+        Self::Panicked(text.unwrap_or("no message").to_owned())
+    }
+
     /// For `map_err`: an engine's error while it was asked to do `action`.
     pub(crate) fn engine(action: &str) -> impl FnOnce(EngineError) -> Self + '_ {
         move |source| match source {
@@ -52,7 +63,7 @@ impl Failure {
         match self {
             Self::Usage(_) => 2,
             Self::Interrupted => crate::interrupt::EXIT_CODE,
-            Self::Engine { .. } | Self::File { .. } | Self::Panicked(_) => 1,
+            Self::Engine { .. } | Self::File { .. } | Self::NobodyLeft(_) | Self::Panicked(_) => 1,
         }
     }
 }

@@ -4,7 +4,8 @@
 //!
 //! Not here: what depends on the data that is there (rows, warehouses); the workloads look at that before they load.
 
-use crate::cli::{Command, Figure, FigureName, Hekaton, Hold, Holder, MixName, Workload};
+use crate::cli::{Command, Compare, Figure, FigureName, Hekaton, Hold, Holder, MixName, Workload};
+use crate::engines::check_list;
 use crate::hold::APART_S;
 
 impl Command {
@@ -16,9 +17,33 @@ impl Command {
         match self {
             Self::Run(workload) => workload.check(),
             Self::Figure(figure) => figure.check(),
-            // Its workload is checked once its flags are read.
-            Self::Compare(_) | Self::Report(_) => Ok(()),
+            Self::Compare(compare) => compare.check(),
+            Self::Report(report) => check_list(&report.engines),
         }
+    }
+}
+
+/// What a comparison gives to each run by itself, or does not take from it.
+const OF_COMPARISONS: [(&str, &str); 5] = [
+    ("--engine", "say --engines in front of --"),
+    ("--data", "say --out in front of --"),
+    ("--json", "it writes a document of its own below --out"),
+    ("--plot", "it draws a picture of its own below --out"),
+    ("--check", "it makes every database anew"),
+];
+
+impl Compare {
+    /// What can be told before the flags of the workload are read; that is checked once they are.
+    fn check(&self) -> Result<(), String> {
+        for word in &self.arguments {
+            let flag = word.split('=').next().unwrap_or(word);
+            if let Some((_, why)) = OF_COMPARISONS.iter().find(|it| it.0 == flag) {
+                return Err(format!(
+                    "{flag} behind -- is not of a workload that is compared: {why}"
+                ));
+            }
+        }
+        check_list(&self.engines)
     }
 }
 

@@ -10,6 +10,7 @@
 use crate::Failure;
 use crate::cli::{self, Holder};
 use crate::control::{Control, Stage};
+use crate::median::median;
 use serde::Serialize;
 use std::time::{Duration, Instant};
 use vellum_workload::digest::{Digest, digest};
@@ -326,9 +327,7 @@ impl Timed {
     }
 
     fn median(&self) -> f64 {
-        let mut times = self.times.clone();
-        times.sort_unstable_by(f64::total_cmp);
-        times[times.len() / 2]
+        median(self.times.iter().copied()).expect("who scanned took some time")
     }
 }
 

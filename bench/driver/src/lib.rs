@@ -27,6 +27,7 @@ mod kv;
 mod load;
 pub mod machine;
 mod measure;
+mod median;
 mod plot;
 mod progress;
 mod queue;
@@ -205,13 +206,8 @@ fn fits<E: Engine>(workload: &Workload, settings: &Settings, engine: &E) -> Resu
         ("TATP", vellum_workload::tatp::schema::TABLES),
         ("rows of hekaton", vellum_workload::hekaton::TABLES),
     ];
-    let own = match workload {
-        Workload::Tpcc(_) => kinds[0],
-        Workload::Kv(_) | Workload::Hot(_) | Workload::Load(_) | Workload::Scan(_) => kinds[1],
-        Workload::Queue(_) => kinds[2],
-        Workload::Tatp(_) => kinds[3],
-        Workload::Hekaton(_) => kinds[4],
-    };
+    let own = kinds.into_iter().find(|kind| kind.1 == workload.tables());
+    let own = own.expect("every workload's tables are among them");
     let is_of = |name: &String, tables: &[TableSpec]| tables.iter().any(|spec| spec.name == name);
     let Some(other) = names.iter().find(|name| !is_of(name, own.1)) else {
         if names.is_empty() && workload.common().check {
@@ -284,7 +280,7 @@ impl Context<'_> {
     fn measure_reads(&self, summary: &mut Summary) -> Result<(), Failure> {
         let directory = &self.settings.data;
         let largest = device::largest_file(directory);
-        if largest.is_some_and(|(_, bytes)| bytes > self.settings.pool_bytes) {
+        if largest.is_some_and(|file| file.occupied > self.settings.pool_bytes) {
             let page_size = self
                 .settings
                 .page_size

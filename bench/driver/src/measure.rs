@@ -270,11 +270,8 @@ fn report(
     work: impl FnOnce() -> Result<Ended, Failure>,
 ) {
     // Unwind safety: after a panic nothing is looked at but counters.
-    let result = catch_unwind(AssertUnwindSafe(work)).unwrap_or_else(|panic| {
-        let text = panic.downcast_ref::<String>().map(String::as_str);
-        let text = text.or_else(|| panic.downcast_ref::<&str>().copied());
-        Err(Failure::Panicked(text.unwrap_or("no message").to_owned()))
-    });
+    let result = catch_unwind(AssertUnwindSafe(work))
+        .unwrap_or_else(|panic| Err(Failure::panicked(panic.as_ref())));
     if result.is_err() {
         control.stop();
     }

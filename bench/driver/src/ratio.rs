@@ -6,17 +6,21 @@
 //! | `release_min_ratio` | slowest second after the release over the median second of the run |
 //! | growth | at the end of the last second, less at the end of the second in which the snapshot began |
 //!
-//! Warm-up is the first five seconds, or a quarter of the time before the snapshot if that is less. Where snapshots
+//! Warm-up is the first five seconds, or a quarter of the time before the snapshot if that is less, and a second at least where another one
+//! follows it: the first is that of files that grow. Where snapshots
 //! are released before the end, the run of `held_ratio` ends with the release: behind it nothing is held.
 
 use crate::measure::Sample;
+use crate::median::median;
 
 /// Seconds of warm-up, at most.
 const WARM_UP_S: u64 = 5;
 
 /// Seconds at the start of a run that count for nothing, if the first snapshot begins at `hold_at`.
 pub(crate) fn warm_up_s(hold_at: u64) -> u64 {
-    (hold_at / 4).min(WARM_UP_S)
+    (hold_at / 4)
+        .clamp(1, WARM_UP_S)
+        .min(hold_at.saturating_sub(1))
 }
 
 /// `held_ratio`; none if the run has no second on one of the two sides.
@@ -31,10 +35,8 @@ pub(crate) fn held(samples: &[Sample], hold_at: u64, release: Option<u64>) -> Op
 /// `release_min_ratio`; none if nothing was released or no second follows.
 pub(crate) fn after_release(samples: &[Sample], release: u64) -> Option<f64> {
     let slowest = between(samples, release, u64::MAX).min()?;
-    let mut all: Vec<u64> = samples.iter().map(|sample| sample.tx).collect();
-    all.sort_unstable();
-    let median = all[all.len() / 2];
-    (median > 0).then(|| slowest as f64 / median as f64)
+    let median = median(samples.iter().map(|sample| sample.tx as f64))?;
+    (median > 0.0).then(|| slowest as f64 / median)
 }
 
 /// How much `of` has grown since the end of second `since` (0: the first second).
@@ -99,10 +101,17 @@ mod tests {
         rates[25..30].fill(50);
         assert_eq!(held(&run(rates), 4, Some(30)), Some(0.5));
         assert_eq!(held(&run([100, 50]), 1, None), Some(0.5));
+        assert_eq!(held(&run([9, 100, 50]), 2, None), Some(0.5), "warm-up");
         assert_eq!(held(&run([100, 50]), 0, None), None, "nothing before");
         assert_eq!(held(&run([100, 50]), 2, None), None, "nothing held");
         assert_eq!(held(&run([]), 2, None), None);
         assert_eq!(held(&run([0, 5]), 1, None), None);
+    }
+
+    #[test]
+    fn warm_up_is_a_second_at_least_where_another_follows() {
+        let found = [0, 1, 2, 3, 4, 8, 10, 20, 100].map(warm_up_s);
+        assert_eq!(found, [0, 0, 1, 1, 1, 2, 2, 5, 5]);
     }
 
     #[test]

@@ -32,6 +32,9 @@ pub(crate) enum Consistency {
 struct EngineSection {
     name: String,
     version: String,
+    /// What it tells of itself, in its order; among the settings in the document.
+    #[serde(skip)]
+    told: Vec<(String, String)>,
 }
 
 /// The old snapshots of a run.
@@ -42,6 +45,9 @@ struct HoldSection {
     at_s: u64,
     release_s: Option<u64>,
     warm_up_s: u64,
+    /// The ages in seconds at which the first was to be scanned.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    scan_at: Vec<u64>,
     /// How often a scan that takes minutes has seen every row.
     slow_scans: u64,
 }
@@ -55,6 +61,7 @@ impl HoldSection {
             at_s,
             release_s: hold.release_snapshot_at,
             warm_up_s: ratio::warm_up_s(at_s),
+            scan_at: hold.scan_at.clone(),
             slow_scans: 0,
         })
     }
@@ -85,6 +92,9 @@ pub(crate) struct Summary {
     /// Rows that long readers beside the transactions have read, each to its end.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) long_rows_per_s: Option<f64>,
+    /// Updates beside scans.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) updates_per_s: Option<f64>,
     aborts: u64,
     rolled_back: u64,
     counts: BTreeMap<&'static str, u64>,
@@ -154,6 +164,7 @@ impl Summary {
             engine: EngineSection {
                 name: engine.name.clone(),
                 version: engine.version.clone(),
+                told: engine.settings.clone(),
             },
             settings: all,
             commit: env!("VELLUM_COMMIT"),
@@ -170,6 +181,7 @@ impl Summary {
             new_order_per_s: None,
             rows_per_s: None,
             long_rows_per_s: None,
+            updates_per_s: None,
             aborts: 0,
             rolled_back: 0,
             counts: BTreeMap::new(),
@@ -214,18 +226,9 @@ impl Summary {
 
     /// What the engine says of itself, for people.
     pub(crate) fn engine_settings(&self) -> String {
-        let told = [
-            "isolation",
-            "durability",
-            "memory",
-            "page_size",
-            "pool_bytes",
-        ];
         let mut out = format!("version {}", self.engine.version);
-        for name in told {
-            if let Some(value) = self.settings.get(name) {
-                out.push_str(&format!("; {name}: {value}"));
-            }
+        for (name, value) in &self.engine.told {
+            out.push_str(&format!("; {name}: {value}"));
         }
         out
     }
@@ -293,6 +296,12 @@ impl Summary {
         }
         self.scans = held.scans;
         self.add_violations(held.violations);
+    }
+
+    /// The scan at the oldest age that was asked for; none if the run ended before it.
+    pub(crate) fn oldest_scan(&self) -> Option<&AgedScan> {
+        let asked = *self.hold.as_ref()?.scan_at.last()?;
+        self.scans.last().filter(|scan| scan.age_s >= asked as f64)
     }
 
     /// Notes that the workload has one thread, whatever was asked.
@@ -537,6 +546,10 @@ pub(crate) fn print_table(summary: &Summary, out: &mut dyn Write) -> std::io::Re
             .long_rows_per_s
             .map(|rate| format!("{rate:.0} a second")),
     )?;
+    line(
+        "updates per second",
+        summary.updates_per_s.map(|rate| format!("{rate:.0}")),
+    )?;
     line("seconds of opening", Some(format!("{:.3}", summary.open_s)))?;
     line(
         "seconds of loading",
@@ -623,4 +636,52 @@ pub(crate) fn print_table(summary: &Summary, out: &mut dyn Write) -> std::io::Re
         writeln!(out, "    {violation}")?;
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cli::{Cli, Command};
+    use clap::Parser;
+
+    fn summary(engine: &Description) -> Summary {
+        let flags = "vellum-bench tpcc --hold-snapshot-at 1 --scan-at 2,5";
+        let cli = Cli::try_parse_from(flags.split_whitespace()).expect("flags");
+        let Command::Run(workload) = cli.command else {
+            panic!("a workload")
+        };
+        Summary::new(&workload, &workload.settings(), engine)
+    }
+
+    #[test]
+    fn a_scan_before_the_oldest_age_is_not_the_oldest() {
+        let mut summary = summary(&Description::default());
+        assert!(summary.oldest_scan().is_none());
+        for age_s in [0.0, 2.003, 5.0] {
+            assert!(summary.oldest_scan().is_none(), "before {age_s}");
+            summary.scans.push(AgedScan {
+                age_s,
+                rows: 1,
+                held_us: 1.0,
+                held_first_us: 1.0,
+                fresh_us: 1.0,
+                fresh_first_us: 1.0,
+            });
+        }
+        assert_eq!(summary.oldest_scan().map(|scan| scan.age_s), Some(5.0));
+    }
+
+    #[test]
+    fn all_that_an_engine_tells_is_told_in_its_order() {
+        let told = ["way", "compression", "checksums", "isolation"];
+        let engine = Description {
+            name: "one".to_owned(),
+            version: "7".to_owned(),
+            settings: told.map(|name| (name.to_owned(), "so".to_owned())).into(),
+        };
+        assert_eq!(
+            summary(&engine).engine_settings(),
+            "version 7; way: so; compression: so; checksums: so; isolation: so"
+        );
+    }
 }

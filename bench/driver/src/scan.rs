@@ -91,6 +91,8 @@ pub(crate) fn run<E: Engine>(
             .filter(|_| size >= 16)
             .map(|before| before.wrapping_add(committed));
         summary.measured(measured);
+        summary.updates_per_s =
+            (updaters > 0).then(|| summary.class_per_second(Mix::Update.name()));
         context.measure_reads(summary)?;
     }
     if !context.common.no_check && !summary.interrupted {

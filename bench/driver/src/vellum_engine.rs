@@ -43,7 +43,24 @@ impl VellumEngine {
         let database = Database::open(&settings.data, config).map_err(EngineError::failed)?;
         // An existing database keeps its own page size.
         let config = database.config();
+        let told = match settings.durability {
+            Durability::Sync => "commits are synced",
+            Durability::Async => "the log is written and synced behind the commits, within 50 ms",
+        };
         let described = vec![
+            (
+                "isolation".to_owned(),
+                "snapshot, first to write wins".to_owned(),
+            ),
+            ("durability".to_owned(), told.to_owned()),
+            (
+                "memory".to_owned(),
+                format!(
+                    "a pool of {} bytes, old versions in it, log buffers beside it",
+                    config.pool_bytes
+                ),
+            ),
+            ("checksums".to_owned(), "of pages and of the log".to_owned()),
             ("page_size".to_owned(), config.page_size.to_string()),
             ("pool_bytes".to_owned(), config.pool_bytes.to_string()),
             ("log_bytes_max".to_owned(), config.log_bytes_max.to_string()),

@@ -83,3 +83,31 @@ fn interrupted_load_ends_and_leaves_what_it_committed_and_no_empty_report() {
         assert!(!json.exists(), "{flags}");
     }
 }
+
+#[test]
+fn an_interrupted_figure_leaves_no_database_and_can_be_run_again() {
+    let directory = tempfile::tempdir().unwrap();
+    let out = directory.path().join("out");
+    for _ in 0..2 {
+        let mut child = Command::new(env!("CARGO_BIN_EXE_vellum-bench"))
+            .args("figure contention --rows 1000 --threads 2 --pool-mib 16".split_whitespace())
+            .args(["--seconds", "100000", "--out"])
+            .arg(&out)
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
+        lines.next().unwrap().unwrap();
+        let killed = Command::new("kill")
+            .args(["-INT", &child.id().to_string()])
+            .status();
+        assert!(killed.unwrap().success());
+        lines.for_each(drop);
+        let ended = child.wait_with_output().unwrap();
+        let told = String::from_utf8(ended.stderr).unwrap();
+        assert_eq!(ended.status.code(), Some(130), "{told}");
+        assert!(told.ends_with("interrupted\n"), "{told}");
+        assert!(!out.join("data").exists());
+    }
+}

@@ -1,5 +1,5 @@
 //! canopydb: a copy-on-write tree whose commits go to a log first. Any number of writers; who commits second after a conflict
-//! runs again.
+//! runs again. Where a run has one client that writes, its transactions are exclusive, which cost less.
 //!
 //! A tree is looked up by its name once a transaction, which it borrows: both live in one cell. Rows are handed out of the
 //! cached page, counted, not copied.
@@ -41,6 +41,8 @@ pub struct CanopydbEngine {
     database: Database,
     tables: Vec<&'static str>,
     sync: bool,
+    /// Several clients write.
+    concurrent: bool,
     memory_bytes: u64,
 }
 
@@ -74,6 +76,7 @@ impl CanopydbEngine {
             database: Database::with_options(environment, options).map_err(failed)?,
             tables: Vec::new(),
             sync: settings.sync,
+            concurrent: settings.writers > 1,
             memory_bytes: settings.memory_bytes,
         })
     }
@@ -92,6 +95,15 @@ impl Engine for CanopydbEngine {
         writer.commit_with(true).map_err(failed)?;
         self.tables = tables.iter().map(|spec| spec.name).collect();
         Ok(())
+    }
+
+    fn table_names(&self) -> Result<Option<Vec<String>>> {
+        let reader = self.database.begin_read().map_err(failed)?;
+        let names = reader.list_trees().map_err(failed)?;
+        let names = names
+            .iter()
+            .map(|name| String::from_utf8_lossy(name).into_owned());
+        Ok(Some(names.collect()))
     }
 
     fn open_session(&self) -> Result<CanopydbSession<'_>> {
@@ -116,14 +128,16 @@ impl Engine for CanopydbEngine {
         } else {
             format!("the log is synced every {SYNC_INTERVAL:?}")
         };
+        let isolation = if self.concurrent {
+            "snapshot, first to commit wins"
+        } else {
+            "serializable, the one writer's transactions are exclusive"
+        };
         Description {
             name: "canopydb".to_owned(),
             version: "0.2".to_owned(),
             settings: vec![
-                (
-                    "isolation".to_owned(),
-                    "snapshot, first to commit wins".to_owned(),
-                ),
+                ("isolation".to_owned(), isolation.to_owned()),
                 ("durability".to_owned(), durability),
                 (
                     "memory".to_owned(),
@@ -228,7 +242,8 @@ impl Session for CanopydbSession<'_> {
             let reader = engine.database.begin_read().map_err(failed)?;
             Open::Reader(Reader::new(reader, |_| places(engine)))
         } else {
-            let writer = engine.database.begin_write_concurrent().map_err(failed)?;
+            let writer = engine.database.begin_write_with(engine.concurrent);
+            let writer = writer.map_err(failed)?;
             Open::Writer(Writer::new(writer, |_| places(engine)))
         };
         Ok(())

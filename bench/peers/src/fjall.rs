@@ -1,6 +1,7 @@
 //! fjall: log-structured merge trees. Any number of writers; who commits second after a conflict runs again.
 //!
-//! Its optimistic transactions watch reads, too: they are serializable, more than the workloads ask for.
+//! Its optimistic transactions watch reads, too: they are serializable, more than the workloads ask for. A sorted load is an ingestion, which
+//! belongs to no transaction: its rows are there, and on disk, when it ends, whatever becomes of the transaction.
 
 use crate::{PeerSettings, no_transaction};
 use fjall::{
@@ -65,6 +66,11 @@ impl Engine for FjallEngine {
         Ok(())
     }
 
+    fn table_names(&self) -> Result<Option<Vec<String>>> {
+        let names = self.database.list_keyspace_names();
+        Ok(Some(names.iter().map(|name| name.to_string()).collect()))
+    }
+
     fn open_session(&self) -> Result<FjallSession<'_>> {
         Ok(FjallSession {
             engine: self,
@@ -102,6 +108,10 @@ impl Engine for FjallEngine {
                         "{} bytes of blocks, and write buffers as it sets them",
                         self.memory_bytes
                     ),
+                ),
+                (
+                    "loads".to_owned(),
+                    "ingested beside the transaction, on disk at their end".to_owned(),
                 ),
             ],
         }
@@ -264,5 +274,23 @@ impl Session for FjallSession<'_> {
             }
         }
         Ok(())
+    }
+
+    fn bulk_load(
+        &mut self,
+        table: Table,
+        mut next: impl FnMut(&mut Vec<u8>, &mut Vec<u8>) -> bool,
+    ) -> Result<u64> {
+        self.writer()?;
+        let mut ingestion = self.rows(table).inner().start_ingestion().map_err(failed)?;
+        let (mut key, mut value, mut rows) = (Vec::new(), Vec::new(), 0);
+        while next(&mut key, &mut value) {
+            ingestion
+                .write(key.as_slice(), value.as_slice())
+                .map_err(failed)?;
+            rows += 1;
+        }
+        ingestion.finish().map_err(failed)?;
+        Ok(rows)
     }
 }

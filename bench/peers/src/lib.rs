@@ -10,12 +10,12 @@
 //! | engine | writers | `async` | memory |
 //! | --- | --- | --- | --- |
 //! | LMDB | one at a time, the others wait | no sync at all: a crash of the machine may damage the file (Vellum loses the last commits) | the kernel's, unbounded |
-//! | redb | one at a time, the others wait | `Durability::None`: what was not followed by a durable commit is lost | cache as given |
+//! | redb | one at a time, the others wait | a commit a second is durable, those behind the last such are lost | cache as given |
 //! | SQLite | one at a time, the others wait | WAL, `synchronous=OFF`: a crash of the machine may damage the file | page cache as given, one a session |
-//! | canopydb | any number, first to commit wins (snapshot) | log written, synced every second | page cache as given, changed pages beside it |
+//! | canopydb | any number, first to commit wins (snapshot); one alone has an exclusive transaction | log written, synced every second | page cache as given, changed pages beside it |
 //! | RocksDB | any number, first to write wins, the others wait (snapshot) | log in the kernel's memory | block cache as given, write buffers beside it; a transaction's writes until its end |
 //! | PostgreSQL | any number, first to write wins, the others wait (snapshot) | `synchronous_commit=off` | `shared_buffers` as given, the kernel's cache beside it |
-//! | fjall | any number, first to commit wins (serializable) | journal in the kernel's memory | block cache as given, write buffers beside it |
+//! | fjall | any number, first to commit wins (serializable); sorted loads go past transactions | journal in the kernel's memory | block cache as given, write buffers beside it |
 
 // LMDB's files are mapped: opening them is unsafe, and says why.
 #![cfg_attr(not(feature = "lmdb"), forbid(unsafe_code))]
@@ -49,6 +49,10 @@ pub struct PeerSettings {
     pub sync: bool,
     /// Clients at a time, at most.
     pub sessions: usize,
+    /// Tables of the workload.
+    pub tables: usize,
+    /// Clients that may write at a time, at most.
+    pub writers: usize,
 }
 
 /// Engines that this build has, by the names of their features.

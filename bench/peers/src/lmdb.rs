@@ -1,9 +1,13 @@
 //! LMDB: a copy-on-write tree in a mapped file. One writer at a time; readers wait for nobody.
 //!
-//! Reads hand out the page's own bytes. A range of a value cannot be overwritten in place: an update is a get and a put.
+//! Reads hand out the page's own bytes. A range of a value cannot be overwritten in place: an update puts the whole value where a cursor
+//! stands, so it searches once.
+//!
+//! Not here: read transactions that are reset and renewed, and cursors that outlive an operation: heed has neither, nor the pointers to do it
+//! beside it. So a reader's begin allocates; what it clears is as small as the tables of the workload let it be.
 
 use crate::{PeerSettings, no_transaction};
-use heed::types::Bytes;
+use heed::types::{Bytes, DecodeIgnore};
 use heed::{
     CommitOrAbort, Database, Env, EnvFlags, EnvOpenOptions, PutFlags, RoTxn, RwTxn, WithTls,
 };
@@ -16,8 +20,6 @@ use vellum_workload::engine::{
 
 /// Addresses for the file: it never grows beyond.
 const MAP_BYTES: usize = 1 << 40;
-/// Tables that a workload may have.
-const TABLES_MAX: u32 = 64;
 
 type Tree = Database<'static, Bytes, Bytes>;
 
@@ -47,7 +49,7 @@ impl LmdbEngine {
         let mut options = EnvOpenOptions::new();
         options
             .map_size(MAP_BYTES)
-            .max_dbs(TABLES_MAX)
+            .max_dbs(settings.tables as u32)
             .max_readers(settings.sessions as u32 + 8);
         if !settings.sync {
             // SAFETY: without syncs a crash of the machine may damage the file; it belongs to a measurement, and a process that
@@ -80,6 +82,25 @@ impl Engine for LmdbEngine {
             self.tables.push(made.map_err(failed)?.unwrap_commit());
         }
         Ok(())
+    }
+
+    fn table_names(&self) -> Result<Option<Vec<String>>> {
+        let reader = self.env.read_txn().map_err(failed)?;
+        let listed = self
+            .env
+            .open_databases_and_commit(reader, |opener, reader| {
+                // The keys of the unnamed table are the others' names.
+                let names = opener.open_database::<Bytes, DecodeIgnore>(reader, None)?;
+                let mut found = Vec::new();
+                if let Some(names) = names {
+                    for row in names.iter(reader)? {
+                        let (name, ()) = row?;
+                        found.push(String::from_utf8_lossy(name).into_owned());
+                    }
+                }
+                Ok::<_, heed::Error>(CommitOrAbort::<(), _>::Abort(found))
+            });
+        Ok(listed.map_err(failed)?.abort())
     }
 
     fn open_session(&self) -> Result<LmdbSession<'_>> {
@@ -229,14 +250,17 @@ impl Session for LmdbSession<'_> {
         let tree = self.tree(table);
         let mut value = std::mem::take(&mut self.value);
         let writer = self.writer()?;
-        let found = tree.get(writer, key).map_err(failed)?;
-        let Some(found) = found else {
+        let range = (Bound::Included(key), Bound::Included(key));
+        let mut cursor = tree.range_mut(writer, &range).map_err(failed)?;
+        let Some(found) = cursor.next().transpose().map_err(failed)? else {
             return Ok(false);
         };
         value.clear();
-        value.extend_from_slice(found);
+        value.extend_from_slice(found.1);
         change(&mut value);
-        tree.put(writer, key, &value).map_err(failed)?;
+        // SAFETY: key and value are copies: nothing of the file's is borrowed while it is written.
+        unsafe { cursor.put_current(key, &value) }.map_err(failed)?;
+        drop(cursor);
         self.value = value;
         Ok(true)
     }

@@ -1,22 +1,29 @@
 //! redb: a copy-on-write tree. One writer at a time; readers wait for nobody.
 //!
+//! In `async` one commit a second is durable: pages that others have freed come back with it only, so that without it a file that a
+//! reader looks at grows with every commit.
+//!
 //! The tables of a write transaction borrow it, so they live in one cell with it: opening one for each operation would
 //! cost more than the operation.
 
 use crate::{PeerSettings, no_transaction};
 use redb::{
     Database, Durability, ReadOnlyTable, ReadTransaction, ReadableDatabase, ReadableTable,
-    TableDefinition, WriteTransaction,
+    TableDefinition, TableHandle, WriteTransaction,
 };
 use self_cell::self_cell;
 use std::fmt;
 use std::ops::Range;
+use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, Instant};
 use vellum_workload::engine::{
     Description, Direction, Engine, EngineError, Result, Session, Statistics, Table, TableSpec,
     TxOptions,
 };
 
 const FILE: &str = "redb";
+/// How much of the last commits a crash may cost in `async`, as long as there are commits.
+const SYNC_INTERVAL: Duration = Duration::from_secs(1);
 
 type Bytes = &'static [u8];
 type Written<'t> = redb::Table<'t, Bytes, Bytes>;
@@ -35,6 +42,8 @@ pub struct RedbEngine {
     database: Database,
     tables: Vec<&'static str>,
     sync: bool,
+    /// When the next commit is to be durable in `async`.
+    sync_at: Mutex<Instant>,
     memory_bytes: u64,
 }
 
@@ -67,13 +76,18 @@ impl RedbEngine {
             database,
             tables: Vec::new(),
             sync: settings.sync,
+            sync_at: Mutex::new(Instant::now() + SYNC_INTERVAL),
             memory_bytes: settings.memory_bytes,
         })
     }
 
-    fn begin_write(&self, sync: bool) -> Result<WriteTransaction> {
-        let mut writer = self.database.begin_write().map_err(failed)?;
-        let durability = if sync {
+    fn begin_write(&self) -> Result<WriteTransaction> {
+        self.database.begin_write().map_err(failed)
+    }
+
+    /// Commits, durably in `sync` and once an interval.
+    fn commit(&self, mut writer: WriteTransaction) -> Result<()> {
+        let durability = if self.sync || self.is_due(Instant::now()) {
             Durability::Immediate
         } else {
             Durability::None
@@ -81,7 +95,17 @@ impl RedbEngine {
         writer
             .set_durability(durability)
             .map_err(EngineError::failed)?;
-        Ok(writer)
+        writer.commit().map_err(failed)
+    }
+
+    /// Whether a commit at this time is the one of its interval that is durable.
+    fn is_due(&self, now: Instant) -> bool {
+        let mut sync_at = self.sync_at.lock().unwrap_or_else(PoisonError::into_inner);
+        let is_due = now >= *sync_at;
+        if is_due {
+            *sync_at = now + SYNC_INTERVAL;
+        }
+        is_due
     }
 }
 
@@ -89,13 +113,19 @@ impl Engine for RedbEngine {
     type Session<'e> = RedbSession<'e>;
 
     fn ensure_tables(&mut self, tables: &[TableSpec]) -> Result<()> {
-        let writer = self.begin_write(true)?;
+        let writer = self.begin_write()?;
         for spec in tables {
             writer.open_table(definition(spec.name)).map_err(failed)?;
         }
         writer.commit().map_err(failed)?;
         self.tables = tables.iter().map(|spec| spec.name).collect();
         Ok(())
+    }
+
+    fn table_names(&self) -> Result<Option<Vec<String>>> {
+        let reader = self.database.begin_read().map_err(failed)?;
+        let tables = reader.list_tables().map_err(failed)?;
+        Ok(Some(tables.map(|table| table.name().to_owned()).collect()))
     }
 
     fn open_session(&self) -> Result<RedbSession<'_>> {
@@ -108,7 +138,7 @@ impl Engine for RedbEngine {
 
     /// An empty durable commit makes those before it durable.
     fn checkpoint(&self) -> Result<()> {
-        self.begin_write(true)?.commit().map_err(failed)
+        self.begin_write()?.commit().map_err(failed)
     }
 
     fn statistics(&self) -> Statistics {
@@ -117,9 +147,11 @@ impl Engine for RedbEngine {
 
     fn describe(&self) -> Description {
         let durability = if self.sync {
-            "Durability::Immediate"
+            "Durability::Immediate".to_owned()
         } else {
-            "Durability::None"
+            format!(
+                "Durability::None, and one commit of every {SYNC_INTERVAL:?} Durability::Immediate"
+            )
         };
         Description {
             name: "redb".to_owned(),
@@ -129,7 +161,7 @@ impl Engine for RedbEngine {
                     "isolation".to_owned(),
                     "serializable, one writer at a time".to_owned(),
                 ),
-                ("durability".to_owned(), durability.to_owned()),
+                ("durability".to_owned(), durability),
                 (
                     "memory".to_owned(),
                     format!("cache of {} bytes", self.memory_bytes),
@@ -228,7 +260,7 @@ impl Session for RedbSession<'_> {
             let reader = self.engine.database.begin_read().map_err(failed)?;
             Open::Reader(reader, (0..tables).map(|_| None).collect())
         } else {
-            let writer = self.engine.begin_write(self.engine.sync)?;
+            let writer = self.engine.begin_write()?;
             Open::Writer(Writer::new(writer, |_| (0..tables).map(|_| None).collect()))
         };
         Ok(())
@@ -236,7 +268,7 @@ impl Session for RedbSession<'_> {
 
     fn commit(&mut self) -> Result<()> {
         match std::mem::replace(&mut self.open, Open::Nothing) {
-            Open::Writer(writer) => writer.into_owner().commit().map_err(failed),
+            Open::Writer(writer) => self.engine.commit(writer.into_owner()),
             Open::Reader(..) | Open::Nothing => Ok(()),
         }
     }
@@ -325,5 +357,31 @@ impl Session for RedbSession<'_> {
             return hand_on(table, from, direction, &mut each);
         }
         self.write(table, |table| hand_on(table, from, direction, &mut each))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_commit_of_an_interval_is_durable() {
+        let directory = tempfile::tempdir().expect("a directory");
+        let settings = PeerSettings {
+            data: directory.path().to_owned(),
+            memory_bytes: 1 << 20,
+            sync: false,
+            sessions: 1,
+            tables: 1,
+            writers: 1,
+        };
+        let engine = RedbEngine::open(&settings).expect("a database");
+        let at = *engine.sync_at.lock().expect("nobody panicked");
+        let due = |seconds: f64| engine.is_due(at + SYNC_INTERVAL.mul_f64(seconds));
+        assert!(!engine.is_due(at - SYNC_INTERVAL / 2));
+        assert_eq!(
+            [due(0.0), due(0.5), due(1.2), due(2.1)],
+            [true, false, true, false]
+        );
     }
 }

@@ -31,6 +31,8 @@ type Database = TransactionDB<SingleThreaded>;
 pub struct RocksdbEngine {
     database: Database,
     options: Options,
+    /// Column families that were there, the default one not among them.
+    found: Vec<String>,
     tables: Vec<&'static str>,
     sync: bool,
     memory_bytes: u64,
@@ -64,13 +66,17 @@ impl RocksdbEngine {
             vec![DEFAULT.to_owned()]
         };
         let families = existing
-            .into_iter()
+            .iter()
             .map(|name| ColumnFamilyDescriptor::new(name, options.clone()));
         let transactions = TransactionDBOptions::default();
         let opened = Database::open_cf_descriptors(&options, &transactions, &path, families);
         Ok(Self {
             database: opened.map_err(failed)?,
             options,
+            found: existing
+                .into_iter()
+                .filter(|name| name != DEFAULT)
+                .collect(),
             tables: Vec::new(),
             sync: settings.sync,
             memory_bytes: settings.memory_bytes,
@@ -107,6 +113,10 @@ impl Engine for RocksdbEngine {
         }
         self.tables = tables.iter().map(|spec| spec.name).collect();
         Ok(())
+    }
+
+    fn table_names(&self) -> Result<Option<Vec<String>>> {
+        Ok(Some(self.found.clone()))
     }
 
     fn open_session(&self) -> Result<RocksdbSession<'_>> {

@@ -119,6 +119,16 @@ impl Engine for SqliteEngine {
         Ok(())
     }
 
+    fn table_names(&self) -> Result<Option<Vec<String>>> {
+        let connection = self.connect()?;
+        let mut listed = connection
+            .prepare("SELECT name FROM sqlite_schema WHERE type = 'table'")
+            .map_err(failed)?;
+        let names = listed.query_map([], |row| row.get(0)).map_err(failed)?;
+        let names: rusqlite::Result<Vec<String>> = names.collect();
+        names.map(Some).map_err(failed)
+    }
+
     fn open_session(&self) -> Result<SqliteSession<'_>> {
         // Relaxed: a count.
         self.sessions.fetch_add(1, Ordering::Relaxed);
@@ -219,7 +229,8 @@ impl Session for SqliteSession<'_> {
     }
 
     fn rollback(&mut self) -> Result<()> {
-        if std::mem::take(&mut self.is_open) {
+        // A full disk, and some other errors, have rolled back already.
+        if std::mem::take(&mut self.is_open) && !self.connection.is_autocommit() {
             self.run("ROLLBACK")?;
         }
         Ok(())
@@ -301,5 +312,42 @@ impl Session for SqliteSession<'_> {
             }
         }
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use vellum_workload::conformance::TABLES;
+
+    #[test]
+    fn a_transaction_that_an_error_has_rolled_back_is_rolled_back_without_another() {
+        let directory = tempfile::tempdir().expect("a directory");
+        let settings = PeerSettings {
+            data: directory.path().to_owned(),
+            memory_bytes: 1 << 20,
+            sync: false,
+            sessions: 1,
+            tables: TABLES.len(),
+            writers: 1,
+        };
+        let mut engine = SqliteEngine::open(&settings).expect("a database");
+        engine.ensure_tables(TABLES).expect("tables");
+        let mut session = engine.open_session().expect("a session");
+        // As full as a disk can be.
+        let full = "PRAGMA max_page_count = 8";
+        session
+            .connection
+            .query_row(full, [], |_| Ok(()))
+            .expect("a limit");
+        session.begin(TxOptions::READ_WRITE).expect("a transaction");
+        let row = vec![0_u8; 1 << 20];
+        let error = session.insert(Table::at(0), b"a", &row);
+        let error = error.expect_err("there is no room");
+        assert!(error.to_string().contains("full"), "{error}");
+        assert!(session.connection.is_autocommit(), "{error}");
+        session.rollback().expect("nothing is left to do");
+        session.begin(TxOptions::READ_WRITE).expect("a transaction");
+        session.commit().expect("a commit");
     }
 }

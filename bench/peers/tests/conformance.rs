@@ -24,6 +24,8 @@ macro_rules! conforms {
                     memory_bytes: 64 << 20,
                     sync,
                     sessions: 4,
+                    tables: vellum_workload::conformance::TABLES.len(),
+                    writers: 4,
                 };
                 check(|| <$engine>::open(&settings).unwrap());
             }

@@ -6,7 +6,7 @@ use crate::engines::EngineName;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use serde::Serialize;
 use std::path::PathBuf;
-use vellum_workload::engine::Isolation;
+use vellum_workload::engine::{Isolation, TableSpec};
 use vellum_workload::kv::Mix;
 
 pub use figure::{Figure, FigureName};
@@ -202,7 +202,31 @@ impl Workload {
             Self::Hekaton(hekaton) => hekaton.long_readers as usize,
             _ => 0,
         };
+        let held = self.hold().filter(|hold| hold.hold_snapshot_at.is_some());
+        settings.writers += held.map_or(0, |hold| match hold.holder {
+            Holder::Idle | Holder::Writer => hold.holders as usize,
+            Holder::Olap | Holder::Scan => 0,
+        });
+        if let Self::Scan(scan) = self {
+            // Its own threads only read.
+            settings.writers -= scan.common.threads as usize;
+            settings.writers += scan.update_threads as usize;
+        }
+        settings.tables = self.tables().len();
         settings
+    }
+
+    /// Its tables.
+    pub fn tables(&self) -> &'static [TableSpec] {
+        match self {
+            Self::Tpcc(_) => vellum_workload::tpcc::schema::TABLES,
+            Self::Tatp(_) => vellum_workload::tatp::schema::TABLES,
+            Self::Kv(_) | Self::Hot(_) | Self::Load(_) | Self::Scan(_) => {
+                vellum_workload::kv::TABLES
+            }
+            Self::Queue(_) => vellum_workload::queue::TABLES,
+            Self::Hekaton(_) => vellum_workload::hekaton::TABLES,
+        }
     }
 
     /// Name of the subcommand.
@@ -366,6 +390,10 @@ pub struct Settings {
     pub file_bytes_max: Option<u64>,
     /// How many sessions are open at a time, at most.
     pub sessions: usize,
+    /// How many of them may have a transaction at a time that may write, at most.
+    pub writers: usize,
+    /// Tables of the workload.
+    pub tables: usize,
     /// Whether a database that does not exist is created.
     pub create: bool,
 }
@@ -390,6 +418,8 @@ impl Common {
             file_bytes_max: self.file_gib.map(|gib| gib << 30),
             // The idle writer and the session that loads and checks.
             sessions: self.threads as usize + 2,
+            writers: self.threads as usize + usize::from(self.idle_writer),
+            tables: 0,
             create: !self.check,
         }
     }

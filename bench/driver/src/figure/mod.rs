@@ -23,6 +23,7 @@ mod pictures;
 mod runs;
 
 use crate::cli::Figure;
+use crate::median::median;
 use crate::plot::picture;
 use crate::report::{Summary, rounded};
 use crate::{Failure, measure_workload};
@@ -68,7 +69,7 @@ struct Row {
     /// Where the build counts them.
     index_operations_per_tx: Option<f64>,
     held_ratio: Option<f64>,
-    /// The oldest scan over one in a fresh snapshot.
+    /// The scan at the oldest age that was asked for over one in a fresh snapshot; none where a run ended before it.
     scan_ratio: Option<f64>,
     disk_growth_bytes: Option<f64>,
 }
@@ -101,6 +102,11 @@ pub(crate) fn run<E: Engine>(
         )));
     }
     std::fs::create_dir_all(&figure.out).map_err(failed("create", &figure.out))?;
+    let name = figure.which.name();
+    let file = |ending| figure.out.join(format!("figure-{name}.{ending}"));
+    for ending in ENDINGS {
+        check_file(&file(ending))?;
+    }
     let mut done: Vec<(String, Summary)> = Vec::new();
     for round in 0..figure.rounds {
         for run in &runs {
@@ -113,12 +119,15 @@ pub(crate) fn run<E: Engine>(
             );
             tell.map_err(failed("write", Path::new("the table")))?;
             let workload = run.parse(&data)?;
-            let summary = measure_workload(&workload, &mut open, lines)?;
+            let result = measure_workload(&workload, &mut open, lines);
+            // The engine is closed; the next variant, or the next attempt, begins with an empty directory.
+            if result.is_ok() || data.exists() {
+                std::fs::remove_dir_all(&data).map_err(failed("remove", &data))?;
+            }
+            let summary = result?;
             if summary.interrupted {
                 return Err(Failure::Interrupted);
             }
-            // The engine is closed; the next variant begins with an empty directory.
-            std::fs::remove_dir_all(&data).map_err(failed("remove", &data))?;
             done.push((run.label.clone(), summary));
         }
     }
@@ -133,7 +142,6 @@ pub(crate) fn run<E: Engine>(
         .map(|(index, run)| row(run, &of(index)))
         .collect();
     let charts = pictures::charts(figure, &runs, &rows, of);
-    let name = figure.which.name();
     let document = Document {
         figure: name,
         rounds: figure.rounds,
@@ -146,11 +154,26 @@ pub(crate) fn run<E: Engine>(
         source: source.into(),
     })?;
     json.push('\n');
-    for (ending, text) in [("json", json), ("svg", picture(&charts))] {
-        write_file(&figure.out.join(format!("figure-{name}.{ending}")), &text)?;
+    for (ending, text) in ENDINGS.into_iter().zip([json, picture(&charts)]) {
+        write_file(&file(ending), &text)?;
     }
     print(&rows, table).map_err(failed("write", Path::new("the table")))?;
     Ok(done.iter().all(|(_, summary)| summary.is_consistent()))
+}
+
+/// Of the document and of the picture.
+const ENDINGS: [&str; 2] = ["json", "svg"];
+
+/// Before the work: what cannot become a file is told.
+pub(crate) fn check_file(path: &Path) -> Result<(), Failure> {
+    if path.is_dir() {
+        return Err(Failure::File {
+            action: "write",
+            path: path.to_owned(),
+            source: std::io::ErrorKind::IsADirectory.into(),
+        });
+    }
+    Ok(())
 }
 
 /// Writes a whole file.
@@ -180,7 +203,7 @@ fn row(run: &Run, summaries: &[&Summary]) -> Row {
         index_operations_per_tx: of(&index_operations),
         held_ratio: of(&|summary| summary.held_ratio),
         scan_ratio: of(&|summary| {
-            let oldest = summary.scans.last()?;
+            let oldest = summary.oldest_scan()?;
             Some(oldest.held_us / oldest.fresh_us)
         }),
         disk_growth_bytes: of(&|summary| summary.disk_growth_bytes.map(|bytes| bytes as f64)),
@@ -194,12 +217,6 @@ fn index_operations(summary: &Summary) -> Option<f64> {
     let count = last.more.get("index_operations")? - first.more.get("index_operations")?;
     let transactions: u64 = samples[1..].iter().map(|sample| sample.tx).sum();
     (transactions > 0).then(|| count as f64 / transactions as f64)
-}
-
-pub(crate) fn median(numbers: impl Iterator<Item = f64>) -> Option<f64> {
-    let mut numbers: Vec<f64> = numbers.filter(|number| number.is_finite()).collect();
-    numbers.sort_unstable_by(f64::total_cmp);
-    numbers.get(numbers.len() / 2).copied()
 }
 
 /// The rows, for people.

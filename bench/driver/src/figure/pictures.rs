@@ -1,9 +1,10 @@
 //! What the figures show.
 
+use super::Row;
 use super::runs::{Part, Run};
-use super::{Row, median};
 use crate::charts::{self, Line, by_second};
 use crate::cli::{Figure, FigureName};
+use crate::median::median;
 use crate::plot::{Chart, Data};
 use crate::report::Summary;
 use std::collections::BTreeMap;

@@ -1,6 +1,7 @@
 //! Comparisons: what is written, what is left out and why. Vellum's place is taken by the reference engine.
 
 use crate::support::{bench, json, program};
+use std::path::Path;
 use vellum_workload::reference::Reference;
 
 #[test]
@@ -129,10 +130,13 @@ fn comparisons_that_make_no_sense_are_refused() {
             "compare kv --engines vellum -- --no-such-flag",
             "--no-such-flag",
         ),
-        (
-            "compare kv --engines vellum -- --json a --plot a",
-            "one file",
-        ),
+        ("compare kv --engines vellum -- --json a", "--json"),
+        ("compare kv --engines vellum -- --plot=a", "--plot"),
+        ("compare kv --engines vellum -- --engine lmdb", "--engines"),
+        ("compare kv --engines vellum -- --data a", "--out"),
+        ("compare kv --engines vellum -- --check", "--check"),
+        ("compare kv --engines vellum,lmdb,vellum", "vellum twice"),
+        ("report --engines lmdb,lmdb", "lmdb twice"),
         ("kv --engine lmdb --variant basic", "lmdb"),
         ("kv --engine redb --idle-writer --rows 10", "redb"),
     ] {
@@ -151,6 +155,7 @@ fn comparisons_that_make_no_sense_are_refused() {
             "{flags}: {}",
             ended.table
         );
+        assert!(!Path::new("nowhere-to-write").exists(), "{flags}");
     }
     let directory = tempfile::tempdir().unwrap();
     std::fs::create_dir(directory.path().join("data")).unwrap();
@@ -162,6 +167,90 @@ fn comparisons_that_make_no_sense_are_refused() {
     let ended = program(&flags, |_| Ok(Reference::new()));
     assert_eq!(ended.code, 2);
     assert!(ended.table.contains("is not empty"), "{}", ended.table);
+}
+
+#[test]
+fn a_result_that_cannot_be_written_is_told_before_the_work() {
+    let directory = tempfile::tempdir().unwrap();
+    let out = directory.path();
+    for (command, file) in [
+        ("compare kv --engines vellum", "compare-kv.json"),
+        ("compare kv --engines vellum", "compare-kv.md"),
+        ("figure contention --tiny", "figure-contention.svg"),
+    ] {
+        std::fs::create_dir(out.join(file)).unwrap();
+        let ended = program(
+            &format!("{command} --out {}", out.display()),
+            |_| -> vellum_workload::engine::Result<Reference> { panic!("nothing is opened") },
+        );
+        assert_eq!(ended.code, 1, "{command}: {}", ended.table);
+        assert!(ended.table.contains(file), "{}", ended.table);
+        std::fs::remove_dir(out.join(file)).unwrap();
+    }
+}
+
+#[test]
+fn a_comparison_without_an_engine_that_is_built_writes_nothing_and_fails() {
+    let unbuilt = ["rocksdb", "canopydb", "lmdb"].into_iter().zip([
+        cfg!(feature = "rocksdb"),
+        cfg!(feature = "canopydb"),
+        cfg!(feature = "lmdb"),
+    ]);
+    for (name, _) in unbuilt.filter(|it| !it.1) {
+        let directory = tempfile::tempdir().unwrap();
+        let out = directory.path().join("out");
+        let flags = format!("compare kv --engines {name} --out {}", out.display());
+        let ended = program(&flags, |_| Ok(Reference::new()));
+        assert_ne!(ended.code, 0, "{}", ended.table);
+        assert!(!out.join("compare-kv.md").exists());
+    }
+}
+
+#[test]
+fn updates_beside_scans_are_compared_too() {
+    let directory = tempfile::tempdir().unwrap();
+    let out = directory.path().join("out");
+    let flags = format!(
+        "compare scan --engines vellum --rounds 1 --out {} -- --rows 200 --seconds 1 --update-threads 1",
+        out.display()
+    );
+    let ended = program(&flags, |_| Ok(Reference::new()));
+    assert_eq!(ended.code, 0, "{}", ended.table);
+    let own = &json(&out.join("compare-scan.json"))["results"]["vellum"];
+    let median = own["updates_per_s"]["median"].as_f64().unwrap();
+    assert!(median > 0.0, "{own}");
+}
+
+#[test]
+fn a_peers_directory_of_another_workload_is_refused() {
+    for (name, is_built) in [
+        ("canopydb", cfg!(feature = "canopydb")),
+        ("fjall", cfg!(feature = "fjall")),
+        ("lmdb", cfg!(feature = "lmdb")),
+        ("redb", cfg!(feature = "redb")),
+        ("rocksdb", cfg!(feature = "rocksdb")),
+        ("sqlite", cfg!(feature = "sqlite")),
+    ] {
+        if !is_built {
+            continue;
+        }
+        let directory = tempfile::tempdir().unwrap();
+        let open = |flags: &str| {
+            let flags = format!("{flags} --engine {name} --operations 10 --pool-mib 16");
+            bench(&flags, directory.path(), |_| Ok(Reference::new()))
+        };
+        for _ in 0..2 {
+            let ended = open("kv --rows 100");
+            assert_eq!(ended.code, 0, "{name}: {}", ended.table);
+        }
+        let ended = open("queue --rows 10");
+        assert_eq!(ended.code, 2, "{name}: {}", ended.table);
+        assert!(
+            ended.table.contains("rows of kv"),
+            "{name}: {}",
+            ended.table
+        );
+    }
 }
 
 #[test]
@@ -205,7 +294,7 @@ fn a_report_has_every_comparison_and_where_vellum_is_furthest_behind_stands_firs
             .or(of("rows_per_s"))
             .or(of("tx_per_s"));
         assert_eq!(rate.is_some(), cfg!(feature = "lmdb"), "{name}: {ratios}");
-        let least = [rate, of("held_ratio")]
+        let least = [rate, of("updates_per_s"), of("held_ratio")]
             .into_iter()
             .flatten()
             .fold(f64::INFINITY, f64::min);

@@ -4,6 +4,7 @@ use clap::Parser;
 use vellum_bench::cli::{Cli, Command};
 use vellum_bench::vellum_engine::VellumEngine;
 use vellum_workload::conformance::{check, check_read_committed};
+use vellum_workload::engine::Engine;
 
 #[test]
 fn vellum_conforms() {
@@ -24,6 +25,12 @@ fn vellum_conforms() {
             panic!("a workload");
         };
         check(|| VellumEngine::open(&workload.settings()).unwrap());
+        let described = VellumEngine::open(&workload.settings()).unwrap().describe();
+        // What is told of each peer.
+        for what in ["isolation", "durability", "memory", "checksums"] {
+            let told = described.settings.iter().find(|it| it.0 == what);
+            assert!(told.is_some_and(|it| !it.1.is_empty()), "{what}");
+        }
         let mut settings = workload.settings();
         settings.data = directory.path().join("read-committed");
         std::fs::create_dir(&settings.data).unwrap();
