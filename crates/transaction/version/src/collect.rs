@@ -205,6 +205,9 @@ impl VersionStore {
         let freed = self.free_early(versions, list, horizon, step, out);
         step.first.note(freed);
         std::mem::take(&mut step.first).into_result()?;
+        if !collected.more && !collecting.done.patience.has_failed() {
+            request_promotion_for_chains(versions, slot, horizon);
+        }
         Ok(collected)
     }
 
@@ -260,7 +263,11 @@ impl VersionStore {
                 }
                 let work = Work::decode(leaf.payload(index), &versions.work)?;
                 let is_freed = early.is_freed(&key);
-                let first = work.first_step_bytes(self.context().page_size());
+                // What has to wait costs nothing.
+                let first = match work {
+                    Work::Tree { .. } if horizon.domain().has_hidden_writer() => 0,
+                    _ => work.first_step_bytes(self.context().page_size()),
+                };
                 let enough = step.budget.spend(leaf.payload(index).len() as u64)
                     && (is_freed || step.budget.spend_pages(first));
                 if !enough {
@@ -312,10 +319,15 @@ impl VersionStore {
         collected: &mut Collected,
     ) {
         let mut failed = false;
+        let page_size = self.context().page_size();
         done.aside.retain(|work| {
-            let worked = self.work_on(work, horizon, step, collected);
-            failed |= worked.is_err();
-            let is_free = step.first.note(worked) == Some(true);
+            let is_charged = (step.budget).spend_pages(work.first_step_bytes(page_size));
+            let is_free = is_charged && {
+                let worked = self.work_on(work, horizon, step, collected);
+                step.first.note(worked) == Some(true)
+            };
+            // Also what must wait, or has not been freed whole: nobody else comes back to it.
+            failed |= !is_free;
             if is_free {
                 versions.note_freed(work);
             }
@@ -377,7 +389,7 @@ const KEPT: u64 = 4096;
 /// Bytes of pages of large values that a slot keeps for want of one.
 const CHAINS_KEPT: u64 = 16 << 20;
 
-/// Asks for promotion where a slot keeps many before-images or large values for an OLTP snapshot, and nobody analytical is open: what is written then has no
+/// Asks for promotion where a slot keeps many before-images for an OLTP snapshot, and nobody analytical is open: what is written then has no
 /// shortcuts (`shortcut`), and stays until that snapshot ends.
 #[inline]
 fn request_promotion(
@@ -389,8 +401,7 @@ fn request_promotion(
     let marks = horizon.watermarks();
     let behind = marks.clock.get() - marks.oldest_oltp.get();
     if marks.newest_olap.is_zero() && behind > PROMOTION_TICKS {
-        let chains = versions.chain_bytes();
-        if versions.totals.count() < KEPT && chains < CHAINS_KEPT {
+        if versions.totals.count() < KEPT {
             return;
         }
         let domain = horizon.domain();
@@ -403,10 +414,22 @@ fn request_promotion(
         if kept >= KEPT {
             domain.request_promotion(kept / KEPT);
         }
-        // Rows that are fat have no before-images. Chains are not told apart by transaction: only where none runs in the slot.
-        if chains >= CHAINS_KEPT && live.is_none() {
-            domain.request_promotion(chains / CHAINS_KEPT);
-        }
+    }
+}
+
+/// The same for large values: rows that are fat have no before-images. For who has freed all that was due: what is left waits for a snapshot, not for its turn.
+fn request_promotion_for_chains(versions: &SlotVersions, slot: SlotId, horizon: &Horizon<'_>) {
+    let marks = horizon.watermarks();
+    let behind = marks.clock.get() - marks.oldest_oltp.get();
+    let kept = versions.chain_bytes();
+    if kept < CHAINS_KEPT || !marks.newest_olap.is_zero() || behind <= PROMOTION_TICKS {
+        return;
+    }
+    let domain = horizon.domain();
+    // Chains are not told apart by transaction: only where none runs in the slot.
+    let live = domain.log().slot(slot).lock().live_transaction();
+    if live.is_none() {
+        domain.request_promotion(kept / CHAINS_KEPT);
     }
 }
 

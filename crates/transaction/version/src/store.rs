@@ -391,6 +391,11 @@ impl SlotVersions {
             let work = Work::decode(&entry, &self.work)?;
             if self.work.delete(key, None)? {
                 self.note_freed(&work);
+                // It is not to be collected.
+                let bytes = work.chain_bytes(self.work.context().page_size());
+                let less = |fresh: u64| Some(fresh.saturating_sub(bytes));
+                let fresh = &self.fresh_chain_bytes;
+                let _ = fresh.fetch_update(Ordering::Relaxed, Ordering::Relaxed, less);
             }
         }
         Ok(())

@@ -7,7 +7,7 @@
 
 use super::relation::{Kind, Table};
 use super::{
-    Catalog, Change, Comment, Extension, FIRST_USER_OID, KeptFor, Namespace, Oid, Relation,
+    AclOf, Catalog, Change, Comment, Extension, FIRST_USER_OID, KeptFor, Namespace, Oid, Relation,
     Runtimes, acls, codec, extension, kept_settings,
 };
 use crate::error::{Result, SqlError};

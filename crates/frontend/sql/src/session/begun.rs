@@ -3,6 +3,7 @@
 //! A text of several statements, and a pipeline, are a transaction that nobody has begun: BEGIN among them makes a block of it, with what they have done
 //! so far, and SET TRANSACTION says of it what it says of a block.
 
+use super::channels::Saying;
 use super::setting_value;
 use super::transaction::{Characteristics, Open, no_serializable};
 use super::{Session, TransactionStatus};
@@ -90,10 +91,15 @@ impl Session {
             return Ok(());
         }
         // Nothing has happened in it: another one instead.
-        if let Some(open) = self.open.take() {
+        let mut saying = Saying::default();
+        if let Some(mut open) = self.open.take() {
+            // LISTEN and NOTIFY take no snapshot, and stay said.
+            saying = std::mem::take(&mut open.saying);
             open.roll_back(&self.shared);
         }
-        self.open = Some(self.begun(wanted)?);
+        let mut open = self.begun(wanted)?;
+        open.saying = saying;
+        self.open = Some(open);
         Ok(())
     }
 

@@ -199,6 +199,7 @@ impl Session {
     /// # Errors
     /// `26000`.
     pub fn describe_statement(&mut self, name: &str) -> Result<StatementDescription> {
+        self.cancel.start();
         let done = with_stack(|| self.describe_inner(name));
         self.note(done)
     }
@@ -241,6 +242,7 @@ impl Session {
     /// # Errors
     /// `34000`.
     pub fn describe_portal(&mut self, name: &str) -> Result<Option<(Arc<[Field]>, Arc<[Format]>)>> {
+        self.cancel.start();
         let done = with_stack(|| self.describe_portal_inner(name));
         self.note(done)
     }
@@ -295,8 +297,18 @@ impl Session {
         };
         self.activity.runs(&prepared.text);
         self.portals.run(name, &prepared.text, portal.since);
-        let returns = is_program(&prepared.statement) || portal.found.is_some();
-        if returns || self.returns_rows(&prepared.statement, portal.done)? {
+        let returns = match is_program(&prepared.statement) || portal.found.is_some() {
+            true => Ok(true),
+            false => self.returns_rows(&prepared.statement, portal.done),
+        };
+        let returns = match returns {
+            Ok(returns) => returns,
+            Err(error) => {
+                self.portals.insert(name, portal);
+                return Err(error);
+            }
+        };
+        if returns {
             let done = self.fetch(name, &mut portal, &prepared, max_rows, sink);
             self.portals.insert(name, portal);
             self.pipelined = true;

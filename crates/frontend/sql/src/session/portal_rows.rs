@@ -227,6 +227,14 @@ impl Session {
     }
 
     fn portal_fields(&mut self, prepared: &Arc<Prepared>) -> Result<Arc<[Field]>> {
+        // It may be of itself, or of one that is of it: that would be asked for ever.
+        if matches!(
+            prepared.statement,
+            Statement::Fetch { .. } | Statement::Execute { .. }
+        ) {
+            let text = "FETCH of a portal of FETCH or EXECUTE";
+            return Err(SqlError::unsupported(text));
+        }
         let fields = match is_program(&prepared.statement) {
             true => {
                 self.start_statement()?;

@@ -164,3 +164,43 @@ fn portals_are_fetched_and_shown_among_the_cursors() {
     assert_eq!(client.state("fetch n"), "0A000");
     client.ok("rollback");
 }
+
+/// A portal of FETCH of itself, or of one that leads back to it, was asked for its columns until the stack ended, and with it the server.
+#[test]
+fn portals_that_fetch_each_other_are_refused() {
+    let refused = |client: &mut Client, portal: &str| {
+        let error = client.session.describe_portal(portal).unwrap_err();
+        assert_eq!(error.sqlstate().to_string(), "0A000", "{error:?}");
+        sync(client);
+    };
+    let mut client = Client::new();
+    bind(&mut client, "fetch p");
+    refused(&mut client, "p");
+    let session = &mut client.session;
+    for (portal, text) in [("p", "fetch q"), ("q", "fetch p")] {
+        session.parse("", text, &[]).unwrap();
+        session
+            .bind(portal, "", Parameters::default(), &[])
+            .unwrap();
+    }
+    refused(&mut client, "p");
+    let session = &mut client.session;
+    session.parse("s", "fetch p", &[]).unwrap();
+    session.parse("", "execute s", &[]).unwrap();
+    session.bind("p", "", Parameters::default(), &[]).unwrap();
+    refused(&mut client, "p");
+    bind(&mut client, "fetch p");
+    let error = client.session.execute("p", 0, &mut Heard::default());
+    assert_eq!(error.unwrap_err().sqlstate().to_string(), "34000");
+    sync(&mut client);
+    assert_eq!(client.ok("select 1"), "1");
+}
+
+#[test]
+fn what_was_said_to_listen_to_stays_said_when_the_transaction_becomes_another() {
+    let mut client = Client::new();
+    client.ok("begin; listen c; set transaction isolation level repeatable read; commit");
+    assert_eq!(client.ok("select pg_listening_channels()"), "c");
+    client.ok("begin; unlisten c; begin read only; commit");
+    assert_eq!(client.ok("select pg_listening_channels()"), "");
+}
