@@ -306,30 +306,6 @@ fn trap_large_values_of_a_long_snapshot_go_in_bounded_steps() {
     assert!(left < 200_000, "{left} bytes");
 }
 
-/// A row with a large value that is updated all the time turns fat, and leaves no before-images: it is the values that pile up.
-#[test]
-fn trap_large_values_that_pile_up_have_an_idle_session_promoted() {
-    let (_directory, database, table) = with_table(&small());
-    let put = |number: u32, byte: u8| {
-        let value = vec![byte; 20_000];
-        database
-            .retry(|tx| tx.upsert(&table, &key(number % 5), &value))
-            .unwrap();
-    };
-    (0..5).for_each(|number| put(number, 1));
-    let idle = database.begin().unwrap();
-    let sees = value_of(&idle, &table, &key(0));
-    (0..2000).for_each(|number| put(number, 2));
-    let now = database.statistics();
-    assert_eq!(now.promotions, 1);
-    // 40 MB were replaced.
-    assert!(now.version_bytes < 20 << 20, "{}", now.version_bytes);
-    settle(&database);
-    let left = database.statistics().version_bytes;
-    assert!(left < 1 << 20, "{left} bytes for five rows");
-    assert_eq!(value_of(&idle, &table, &key(0)), sees);
-}
-
 #[test]
 fn trap_a_chain_of_any_length_is_read_and_only_memory_bounds_it() {
     let (_directory, database, table) = with_table(&small());
