@@ -550,7 +550,7 @@ mod tests {
             "set constraints all",
             "reindex",
             "commit prepared x",
-            "alter index i set (a)",
+            "alter index i set (",
             "alter role a set",
             "alter database d set tablespace t",
             "alter role a in database set x = 1",

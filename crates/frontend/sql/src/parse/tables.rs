@@ -62,7 +62,7 @@ impl Like {
 
 /// Turns them into what the parser reads.
 pub(super) fn adapt(tokens: &mut Vec<TokenWithSpan>) {
-    let mut start = 0;
+    let (mut start, mut in_schema) = (0, false);
     while start < tokens.len() {
         let statement = |tokens: &[TokenWithSpan]| {
             let end = tokens[start..]
@@ -76,7 +76,19 @@ pub(super) fn adapt(tokens: &mut Vec<TokenWithSpan>) {
             let end = statement(tokens);
             likes(tokens, table, end);
         }
-        start = statement(tokens) + 1;
+        // What is in a schema is made by statements of its own.
+        let end = statement(tokens);
+        let mut words = spoken(tokens, start, end).into_iter();
+        let mut begins = [Keyword::CREATE, Keyword::SCHEMA].into_iter();
+        in_schema |= begins.all(|word| {
+            words
+                .next()
+                .is_some_and(|at| keyword(&tokens[at].token) == word)
+        });
+        let next = words.find(|at| keyword(&tokens[*at].token) == Keyword::CREATE);
+        let next = next.filter(|_| in_schema);
+        in_schema = next.is_some();
+        start = next.unwrap_or(end + 1);
     }
 }
 
