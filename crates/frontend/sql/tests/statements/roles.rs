@@ -583,7 +583,7 @@ fn what_was_given_on_can_be_taken_away_and_goes_with_who_gave_it() {
     // Nothing is given by who may not.
     let mut eve = Client::of_user(&database, "eve");
     eve.ok("grant create on database vellum to bob");
-    assert_eq!(client.ok("select datacl from pg_database"), "");
+    assert_eq!(client.ok("select datacl from pg_database"), "~");
     // What is said of a schema goes with it.
     client.ok("create schema s; alter default privileges in schema s grant select on tables to bob; drop schema s");
     assert_eq!(client.ok("select count(*) from pg_default_acl"), "0");
