@@ -254,6 +254,9 @@ mod tests {
     fn who_has_a_right_of_two_keeps_that_of_one() {
         let mut acl = Vec::new();
         let select = Rights::SELECT;
+        deed(true, true, &[5], false)
+            .apply(&mut acl, select, OWNER, OWNER)
+            .unwrap();
         for grantor in [OWNER, 5] {
             deed(true, true, &[1], false)
                 .apply(&mut acl, select, grantor, OWNER)
@@ -265,7 +268,7 @@ mod tests {
         deed(false, false, &[1], false)
             .apply(&mut acl, select, OWNER, OWNER)
             .unwrap();
-        assert_eq!(shown(&acl), "1=r*/5,2=r/1");
+        assert_eq!(shown(&acl), "5=r*/10,1=r*/5,2=r/1");
         let everybody = deed(true, true, &[0], false).apply(&mut acl, select, OWNER, OWNER);
         assert_eq!(everybody.unwrap_err().sqlstate().to_string(), "0LP01");
     }
