@@ -10,7 +10,7 @@
 //! Recovery undoes beside the first two alone.
 //!
 //! Collection that has to read from the disk rests three times as long as it took ([`Pace`]), so what an old snapshot has left of a database larger than
-//! its pool takes a quarter of one thread's reads at most from who works. (Without: 26 MiB of versions went in a second, in which TPC-C made 0.4 of its rate.)
+//! its pool takes about a quarter of one thread's reads from who works. A step is one of all slots, and a rest is two seconds at most, so with long lists in many slots it is more. (Without: 26 MiB of versions went in a second, in which TPC-C made 0.4 of its rate.)
 //! Not where snapshots or writers give way when there are too many old versions: who is to blame there is found by what collections leave.
 //!
 //! A tick bounds how long an idle database keeps garbage and how much an asynchronous commit can lose; nobody
