@@ -9,8 +9,8 @@
 //!
 //! Recovery undoes beside the first two alone.
 //!
-//! Collection that has to read from the disk rests three times as long as it took ([`Pace`]), so what an old snapshot has left of a database larger than
-//! its pool takes about a quarter of one thread's reads from who works. A step is one of all slots, and a rest is two seconds at most, so with long lists in many slots it is more. (Without: 26 MiB of versions went in a second, in which TPC-C made 0.4 of its rate.)
+//! Collection that has to read from the disk ends its step after [`READS`] pages, goes on with the next slot after that, and rests three times as long as it took ([`Pace`]), so what an old
+//! snapshot has left of a database larger than its pool takes about a quarter of one thread's reads from who works, however many slots it is in. (Without: 26 MiB of versions went in a second, in which TPC-C made 0.4 of its rate.)
 //! Not where snapshots or writers give way when there are too many old versions: who is to blame there is found by what collections leave.
 //!
 //! A tick bounds how long an idle database keeps garbage and how much an asynchronous commit can lose; nobody
@@ -39,6 +39,8 @@ const IDLE_ITEMS: u32 = 4096;
 const IDLE_STEPS: u32 = 8;
 /// Bytes of rows of one idle slot in one step.
 const IDLE_BYTES: u64 = 16 << 20;
+/// Pages read from the disk, by whomever, after which a step that is paced goes on to no further slot.
+const READS: u64 = 64;
 
 impl Engine {
     /// One unit of every kind of background work. True if there was something to do.
@@ -46,6 +48,7 @@ impl Engine {
         // Whatever else rests: who has fallen behind is found here where nobody commits often enough.
         self.manager.note_time();
         self.manager.pass();
+        self.manager.close_unused_slots();
         let mut busy = self.roll_back_parked()?;
         busy |= self.collect_idle()?;
         busy |= self.make_fat_plain()?;
@@ -97,7 +100,7 @@ impl Engine {
     /// `maintenance`.
     pub fn free_given_up(&self) -> Result<bool> {
         let live = || {
-            let slots = (0..self.manager.slots_in_use() as u16).map(SlotId);
+            let slots = (0..self.manager.slots_ever() as u16).map(SlotId);
             let live = slots.filter_map(|id| self.log.slot(id).lock().live_transaction());
             live.map(|live| live.0).collect()
         };
@@ -112,8 +115,13 @@ impl Engine {
     /// Collects garbage of slots that nobody uses, or somebody for long. True if there was any. Does nothing while `maintenance` is taken:
     /// who looks at the whole database wants it to rest.
     pub fn collect_idle(&self) -> Result<bool> {
+        self.collect_idle_within(u64::MAX)
+    }
+
+    /// The same, of as many slots as are gone through until `reads_max` pages were read from the disk, one at least.
+    fn collect_idle_within(&self, reads_max: u64) -> Result<bool> {
         match self.maintenance.try_lock() {
-            Some(_one) => self.collect_idle_alone(),
+            Some(mut turn) => self.collect_slots(&mut turn, reads_max),
             None => Ok(false),
         }
     }
@@ -148,7 +156,13 @@ impl Engine {
     }
 
     /// As [`Engine::collect_idle`], for who holds `maintenance`.
-    pub fn collect_idle_alone(&self) -> Result<bool> {
+    pub(crate) fn collect_idle_alone(&self, turn: &mut Maintenance) -> Result<bool> {
+        self.collect_slots(turn, u64::MAX)
+    }
+
+    fn collect_slots(&self, turn: &mut Maintenance, reads_max: u64) -> Result<bool> {
+        let reads = || self.pool.statistics().faults;
+        let reads_before = reads();
         let horizon = Horizon::refreshed(self.manager.domain());
         self.tables.forget(&horizon);
         // A page that cannot be read keeps what hangs on it; the garbage of others goes all the same.
@@ -159,7 +173,10 @@ impl Engine {
             Ok(freed) => any |= freed,
             Err(error) => first = first.or(Some(error)),
         }
-        for slot in (0..self.manager.slots_in_use() as u16).map(SlotId) {
+        let slots = self.manager.slots_ever();
+        for _ in 0..slots {
+            let slot = SlotId((turn.next_slot % slots) as u16);
+            turn.next_slot = (turn.next_slot + 1) % slots;
             // What ran in a slot before its long transaction left garbage, too; that is collected on our own account.
             let lease = self.manager.lease_idle(slot);
             let log = match &lease {
@@ -173,8 +190,14 @@ impl Engine {
                 .map_err(storage);
             match collected {
                 Ok(collected) => {
-                    any |= collected.more || collected.work > 0;
+                    let has_worked = collected.more || collected.work > 0;
+                    any |= has_worked;
                     backlog |= collected.more;
+                    if has_worked && reads() - reads_before >= reads_max {
+                        // Others may have more.
+                        backlog = true;
+                        break;
+                    }
                 }
                 // Garbage can wait until a checkpoint has made room.
                 Err(StorageError::OutOfSpace { .. }) => {}
@@ -185,6 +208,13 @@ impl Engine {
         self.version_budget.note_collection(backlog);
         first.map_or(Ok(any), Err)
     }
+}
+
+/// What one at a time does: who collects, or looks at the whole database.
+#[derive(Debug, Default)]
+pub(crate) struct Maintenance {
+    /// The slot that is collected next.
+    next_slot: usize,
 }
 
 /// Collection meets nothing but storage errors.
@@ -504,7 +534,8 @@ fn collect(engine: &Engine, control: &Control, pace: &mut Pace) {
     for _ in 0..IDLE_STEPS {
         // Who else reads makes us rest, too: it is he who would wait for us.
         let reads = engine.pool.statistics().faults;
-        let collected = engine.collect_idle().map(drop);
+        let reads_max = if paced { READS } else { u64::MAX };
+        let collected = engine.collect_idle_within(reads_max).map(drop);
         let goes_on = collected.is_ok() && engine.version_budget.has_backlog();
         control.note(Work::Collect, collected);
         let now = monotonic_nanos();
@@ -526,6 +557,7 @@ fn maintain(engine: &Engine, control: &Control) {
         }
         engine.manager.note_time();
         engine.manager.pass();
+        engine.manager.close_unused_slots();
         control.note(Work::RollBack, engine.roll_back_parked().map(drop));
         collect(engine, control, &mut pace);
         control.note(Work::MakeFatPlain, engine.make_fat_plain().map(drop));

@@ -162,7 +162,7 @@ impl Engine {
             return Ok(());
         }
         let losers = self.checkpointer.losers().unwrap_or_default();
-        let mut live: HashSet<Timestamp> = (0..self.manager.slots_in_use())
+        let mut live: HashSet<Timestamp> = (0..self.manager.slots_ever())
             .filter_map(|id| self.log.slot(SlotId(id as u16)).lock().live_transaction())
             .map(|(stamp, _)| stamp)
             .collect();

@@ -6,6 +6,7 @@
 //! - E2 Whoever holds an `Arc<Engine>` may use it; threads are owned by `Database`, never from in here, so the
 //!   engine's end is the end of its last user.
 
+use crate::background::Maintenance;
 use crate::checkpoint::Checkpointer;
 use crate::config::Config;
 use crate::schema::Tables;
@@ -60,7 +61,7 @@ pub(crate) struct Engine {
     pub checkpointer: Checkpointer,
     pub version_budget: VersionBudget,
     /// One `verify`, `truncate` or freeing by maintenance at a time.
-    pub maintenance: Mutex<()>,
+    pub maintenance: Mutex<Maintenance>,
     /// A thread of the engine has panicked.
     pub given_up: AtomicBool,
     /// The directory is ours until the engine ends.

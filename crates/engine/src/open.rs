@@ -461,7 +461,7 @@ impl Parts {
             tables: Tables::new(control.next_table),
             checkpointer: Checkpointer::new(control),
             version_budget: VersionBudget::default(),
-            maintenance: Mutex::new(()),
+            maintenance: Mutex::default(),
             config,
             directory,
             log,

@@ -270,11 +270,11 @@ impl Engine {
     pub(crate) fn verify_with(&self, compare_indexes: bool) -> Result<Report> {
         // What background work would do by itself in the middle of it.
         self.roll_back_parked()?;
-        let _one = self.maintenance.lock();
+        let mut turn = self.maintenance.lock();
         let mut attempt = 1;
         loop {
             let mut steps = 0;
-            while steps < COLLECT_STEPS && self.collect_idle_alone()? {
+            while steps < COLLECT_STEPS && self.collect_idle_alone(&mut turn)? {
                 steps += 1;
             }
             let before = self.records_written()?;

@@ -501,3 +501,50 @@ fn trap_large_values_that_pile_up_have_an_idle_session_promoted() {
     assert!(left < 1 << 20, "{left} bytes for five rows");
     assert_eq!(value_of(&idle, &table, &key(0)), sees);
 }
+
+/// A transaction that deletes any number of rows takes two ticks: nobody falls behind by it.
+#[test]
+fn deletes_of_one_transaction_have_an_idle_session_promoted_though_nobody_writes_after_them() {
+    const MANY: u32 = 140_000;
+    let mut config = tiny(4096, 16_384);
+    config.log_bytes_max = 256 << 20;
+    config.checkpoint_log_bytes = 128 << 20;
+    let (_, database, table) = with_table(&config);
+    let all = |tx: &Transaction| (0..MANY).try_for_each(|n| tx.insert(&table, &key(n), b"v"));
+    database.retry(all).unwrap();
+    let idle = begin(&database, Class::Auto);
+    assert_eq!(idle.count(&table, ..).unwrap(), u64::from(MANY));
+    let tx = begin(&database, Class::Auto);
+    (0..MANY).for_each(|n| assert!(tx.delete(&table, &key(n)).unwrap()));
+    tx.commit().unwrap();
+    settle(&database);
+    let report = database.verify().unwrap();
+    assert!(report.is_sound(), "{:?}", report.findings);
+    let left: u64 = report.tables.iter().map(|t| t.tree.tombstones).sum();
+    assert_eq!(left, 0, "tombstones that everybody steps over");
+    assert_eq!(idle.count(&table, ..).unwrap(), u64::from(MANY));
+}
+
+#[test]
+fn tables_that_come_and_go_under_an_idle_session_leave_nothing() {
+    let (_, database, table) = with_table(&small());
+    database.retry(|tx| tx.insert(&table, b"k", b"v")).unwrap();
+    let idle = begin(&database, Class::Auto);
+    assert_eq!(value_of(&idle, &table, b"k"), Some(b"v".to_vec()));
+    let mut used = Vec::new();
+    for round in 0..30u32 {
+        let name = format!("t{round}");
+        database
+            .retry(|tx| {
+                let table = tx.create_table(&name)?;
+                tx.create_index(&table, "i", by_value(0, Some(4), false))?;
+                (0..ROWS).try_for_each(|n| tx.insert(&table, &key(n), &value(n)))
+            })
+            .unwrap();
+        database.retry(|tx| tx.drop_table(&name)).unwrap();
+        settle(&database);
+        used.push(database.verify().unwrap().pages.in_use);
+    }
+    assert!(used[29] < used[9] + 8, "pages in use: {used:?}");
+    assert_eq!(value_of(&idle, &table, b"k"), Some(b"v".to_vec()));
+}

@@ -272,10 +272,14 @@ impl Manager {
         }
     }
 
-    /// Leases `slot` for maintenance, without a snapshot, if nobody has it.
+    /// Leases `slot` for maintenance, without a snapshot, if nobody has it. One that is out of use stays so.
     pub fn lease_idle(&self, slot: SlotId) -> Option<Lease> {
         let words = &self.domain.slots.get(slot)?.words;
-        words.try_keep().then(|| Lease::new(self.token(slot)))
+        if words.try_keep() {
+            Some(Lease::new(self.token(slot)))
+        } else {
+            (words.try_keep_closed()).then(|| Lease::of_closed(self.token(slot)))
+        }
     }
 
     /// Takes over the unfinished writer of a parked slot, to roll it back.

@@ -27,9 +27,12 @@ use vellum_wal::Log;
 /// How many times earlier than usual a pass promotes that was asked to, at least.
 const EARLY: u64 = 16;
 
-/// Ticks that a transaction may be behind however urgent promotion is (unless [`Config::promote_after`] is a few of them): who commits within
-/// some dozen others is not idle.
-pub const PROMOTION_TICKS: u64 = 64;
+/// Ticks that a transaction may be behind (unless [`Config::promote_after`] is a few of them): who commits within some dozen others is not idle. Not the
+/// one that holds back all others, where promotion is very urgent.
+const PROMOTION_TICKS: u64 = 64;
+
+/// How urgent that is.
+const URGENT: u64 = 64;
 
 /// The shared state of all transactions of one database.
 pub struct Domain {
@@ -179,9 +182,21 @@ impl Domain {
         self.slots.len()
     }
 
-    /// Slots that were ever leased: bound of a loop over slots, and the "number of slots in use".
+    /// Slots that passes look at, about: those that are leased, and were a short time ago.
+    #[inline]
     pub fn slots_in_use(&self) -> usize {
-        self.slots.in_use()
+        self.slots.open_count()
+    }
+
+    /// Slots that were ever leased: bound of a loop over what transactions have left in them.
+    pub fn slots_ever(&self) -> usize {
+        self.slots.ever()
+    }
+
+    /// Takes slots out of use that were needed by more sessions than there are now, a few at a time. For maintenance, between its passes.
+    pub fn close_unused_slots(&self) {
+        self.slots.close_unused();
+        self.slots.settle_all(self.watermarks().oldest_tx);
     }
 
     /// Slots that are leased (or parked) now.
@@ -241,7 +256,7 @@ impl Domain {
         self.published.load()
     }
 
-    /// Looks at every slot that was ever leased and publishes new watermarks (R2, R3); promotes undeclared
+    /// Looks at every slot in use and publishes new watermarks (R2, R3); promotes undeclared
     /// transactions that are far behind. Where another pass is under way, or a slot is just beginning for
     /// longer than a few looks, the published set stays as it was.
     ///
@@ -255,7 +270,10 @@ impl Domain {
             0 => 0,
             _ => self.early.swap(0, Ordering::Relaxed),
         };
-        let promote_after = promote_after(self.promote_after, urgency);
+        let promote_after = (
+            promote_after(self.promote_after, urgency),
+            promote_oldest_after(self.promote_after, urgency),
+        );
         let nanos = self.nanos.load(Ordering::Relaxed);
         let Some(marks) = self.slots.watermarks(&self.clock, promote_after, nanos) else {
             return self.watermarks();
@@ -271,7 +289,7 @@ impl Domain {
     }
 
     /// Asks the next pass to promote transactions from a sixteenth of the usual age on, divided by `urgency`, but not below
-    /// [`PROMOTION_TICKS`]: for collectors that are held up by the oldest OLTP snapshot. The urgency is how many times as much is held up as
+    /// 64 ticks, and the oldest alone from [`promotion_ticks`] on: for collectors that are held up by the oldest OLTP snapshot. The urgency is how many times as much is held up as
     /// would make one ask: what is held up is no matter of ticks, for a transaction of any size takes two. Ask again where that goes on: an
     /// operation may have been running.
     pub fn request_promotion(&self, urgency: u64) {
@@ -444,6 +462,26 @@ fn promote_after(usual: u64, urgency: u64) -> u64 {
     }
 }
 
+/// The same for the transaction that holds back all others: where very much is held up, it alone goes after a few ticks. A transaction that deletes a
+/// million rows takes two, so nobody falls behind by it. (Alone: where it cannot be promoted, nothing is won by promoting who comes after it.)
+fn promote_oldest_after(usual: u64, urgency: u64) -> u64 {
+    let after = promote_after(usual, urgency);
+    if usual == u64::MAX || urgency < URGENT {
+        after
+    } else {
+        after.min(promotion_ticks(urgency))
+    }
+}
+
+/// From how many ticks behind the clock on it is worth to ask for promotion at `urgency`.
+#[inline]
+pub fn promotion_ticks(urgency: u64) -> u64 {
+    match urgency {
+        0..URGENT => PROMOTION_TICKS,
+        _ => (8 * PROMOTION_TICKS / urgency).max(1),
+    }
+}
+
 #[cfg(all(test, not(loom)))]
 mod tests {
     use super::*;
@@ -454,6 +492,11 @@ mod tests {
         assert_eq!(promote_after(100_000, 1), 6250);
         assert_eq!(promote_after(100_000, 10), 625);
         assert_eq!(promote_after(100_000, 1000), PROMOTION_TICKS);
+        assert_eq!(promote_oldest_after(100_000, 10), 625);
+        assert_eq!(promote_oldest_after(100_000, 64), 8);
+        assert_eq!(promote_oldest_after(100_000, 1000), 1);
+        assert_eq!(promote_oldest_after(100_000, 0), 100_000);
+        assert_eq!(promote_oldest_after(u64::MAX, 1000), u64::MAX, "never");
         assert_eq!(promote_after(200, 1000), 12, "where it is small anyway");
         assert_eq!(promote_after(u64::MAX, 1000), u64::MAX, "never");
     }

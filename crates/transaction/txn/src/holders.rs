@@ -89,6 +89,35 @@ impl Domain {
         holders
     }
 
+    /// True while a writer is open whose oldest snapshot does not see an end and whose newest is above `made`: it may have seen what was made by
+    /// that stamp and is gone by that end, and written there, by a snapshot between the two that it has given up since. (Its snapshots never go back. Those
+    /// that do not count are not looked at: [`Domain::has_hidden_writer`].) Waits (briefly) for slots that are just beginning, so the caller holds no
+    /// latch.
+    pub fn has_writer_spanning(
+        &self,
+        made: Timestamp,
+        sees_end: impl Fn(Timestamp) -> bool,
+    ) -> bool {
+        self.slots.open_slots().any(|slot| {
+            let mut backoff = vellum_sync::Backoff::new();
+            let (mut oldest, mut newest);
+            loop {
+                (oldest, newest) = (Timestamp::MAX, Timestamp::ZERO);
+                let seen = slot.words.look(|snapshot| {
+                    oldest = oldest.min(snapshot);
+                    newest = newest.max(snapshot);
+                });
+                match seen {
+                    Seen::Busy => backoff.wait(),
+                    Seen::Idle => return false,
+                    Seen::Running { .. } => break,
+                }
+            }
+            // The snapshots first: who becomes a writer after that writes by one that sees the end.
+            slot.words.is_writer() && newest > made && !sees_end(oldest)
+        })
+    }
+
     /// Takes the snapshots of a transaction away: they count no more, and its next operation fails. False if an
     /// operation is running (ask again), or if it has ended or was withdrawn before.
     ///

@@ -18,12 +18,24 @@ use vellum_base::{Result, SlotId, Timestamp};
 #[derive(Debug)]
 pub struct Lease {
     token: Arc<Token>,
+    was_closed: bool,
 }
 
 impl Lease {
     /// Wraps a slot that is in the state KEPT.
     pub(crate) fn new(token: Arc<Token>) -> Self {
-        Self { token }
+        Self {
+            token,
+            was_closed: false,
+        }
+    }
+
+    /// Wraps a slot that is in the state KEPT and closed to transactions.
+    pub(crate) fn of_closed(token: Arc<Token>) -> Self {
+        Self {
+            token,
+            was_closed: true,
+        }
     }
 
     /// The slot.
@@ -41,7 +53,12 @@ impl Drop for Lease {
     fn drop(&mut self) {
         // Who cleans reserves for the worst. What he did not need must not keep the slot from coming to rest.
         self.domain().log().slot(self.slot()).withdraw();
-        self.domain().slots.release(self.slot());
+        let slots = &self.domain().slots;
+        if self.was_closed {
+            slots.release_closed(self.slot());
+        } else {
+            slots.release(self.slot());
+        }
     }
 }
 

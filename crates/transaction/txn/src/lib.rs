@@ -55,7 +55,7 @@ pub use begin::{Config, Durability, Isolation, Manager, Options, PendingBegin};
 pub use clock::Clock;
 pub use commit::{Committed, Ticket};
 pub use commit_log::SlotLatch;
-pub use domain::{Domain, PROMOTION_TICKS};
+pub use domain::{Domain, promotion_ticks};
 pub use error::{CommitError, TransactionError};
 pub use handles::{Operation, SnapshotHandle};
 pub use holders::{Holder, TransactionId};

@@ -79,13 +79,56 @@ fn loom_r2_a_pass_sees_who_begins_or_is_clamped_below_it() {
 }
 
 #[test]
+fn loom_r2_a_pass_sees_who_begins_in_a_slot_that_is_closed_meanwhile() {
+    model(1, || {
+        let world = World::new(1);
+        let (slot, _) = world.begin();
+        world.slots.release(slot);
+        let beginner = world.clone();
+        // Finds the slot free, or closed, and opens it again then.
+        let thread = thread::spawn(move || beginner.begin().1);
+        world.clock.draw();
+        world.slots.close_all();
+        let mut active = ActiveSnapshots::new();
+        world.slots.collect(&world.clock, &mut active);
+        let snapshot = thread.join().unwrap();
+        assert!(snapshot >= active.clock() || active.snapshots().contains(&snapshot));
+    });
+}
+
+#[test]
+fn loom_a_slot_that_is_closed_beside_a_waiter_is_not_lost_to_him() {
+    model(1, || {
+        let world = World::new(1);
+        let (slot, _) = world.begin();
+        let closer = world.clone();
+        let thread = thread::spawn(move || {
+            closer.slots.release(slot);
+            closer.slots.close_all();
+        });
+        let flag = std::sync::Arc::new(Flag(AtomicBool::new(false)));
+        let id = world.slots.waiters.register(Waker::from(flag.clone()));
+        let mut taken = world.slots.take(Class::Oltp, u16::MAX);
+        thread.join().unwrap();
+        if taken.is_none() {
+            assert!(flag.0.load(Ordering::Relaxed), "nobody told the waiter");
+            taken = world.slots.take(Class::Oltp, u16::MAX);
+        }
+        assert!(taken.is_some());
+        world.slots.waiters.leave(id, true);
+    });
+}
+
+#[test]
 fn loom_r2_watermarks_are_at_or_below_who_begins() {
     model(1, || {
         let world = World::new(1);
         let beginner = world.clone();
         let thread = thread::spawn(move || beginner.begin().1);
         world.clock.draw();
-        let marks = world.slots.watermarks(&world.clock, u64::MAX, 0);
+        let marks = world
+            .slots
+            .watermarks(&world.clock, (u64::MAX, u64::MAX), 0);
         let snapshot = thread.join().unwrap();
         if let Some(marks) = marks {
             assert!(marks.oldest_tx <= snapshot && marks.oldest_oltp <= snapshot);

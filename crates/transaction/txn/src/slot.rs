@@ -18,7 +18,9 @@
 //! | 8..32 | low bits of the number of the transaction in this slot |
 //! | 32.. | count of running operations (R10) |
 //!
-//! States: FREE (zero) → `try_begin` → BUSY → `publish_first` → RUNNING → `refresh` → RUNNING+BUSY
+//! KEPT and PARKED together are CLOSED: nobody can lease the slot, and passes need not look at it (`slots` I1).
+//!
+//! States: CLOSED (a new slot) → `try_open` → BUSY, FREE → `try_close` → CLOSED, CLOSED → `try_keep_closed` → KEPT → `release_closed` → CLOSED; FREE (zero) → `try_begin` → BUSY → `publish_first` → RUNNING → `refresh` → RUNNING+BUSY
 //! → RUNNING → `keep` → KEPT → `release` → FREE; RUNNING → `release` → FREE; RUNNING → `park` →
 //! PARKED → `unpark` → KEPT → `park_kept` → PARKED or `release`; FREE → `try_keep` → KEPT; RUNNING OLTP AUTO, no operation → `promote`
 //! (by a pass) → RUNNING OLAP; RUNNING, no operation → `withdraw` (by maintenance) → RUNNING WITHDRAWN.
@@ -58,6 +60,7 @@ const NUMBER_SHIFT: u32 = 8;
 /// Bits of the number of a transaction that are in the word.
 const NUMBER_MASK: u64 = (1 << 24) - 1;
 const OPERATION: u64 = 1 << 32;
+const CLOSED: u64 = KEPT | PARKED;
 
 /// Snapshot words beside the state word, on its cache line.
 const INLINE: usize = 6;
@@ -181,7 +184,7 @@ impl SlotWords {
     pub(crate) fn new() -> Self {
         Self {
             hot: CachePadded::new(Hot {
-                state: AtomicU64::new(FREE),
+                state: AtomicU64::new(CLOSED),
                 number: AtomicU64::new(0),
                 snapshots: std::array::from_fn(|_| AtomicU64::new(0)),
                 more: OnceLock::new(),
@@ -197,6 +200,21 @@ impl SlotWords {
         self.try_take(BUSY | class.bits())
     }
 
+    /// Opens a closed slot and leases it, as `try_begin`. For who holds `opening` of `slots`, and has set the slot's bit.
+    pub(crate) fn try_open(&self, class: Class) -> bool {
+        self.try_leave(CLOSED, BUSY | class.bits())
+    }
+
+    /// Leases a closed slot without a snapshot: it stays closed to transactions.
+    pub(crate) fn try_keep_closed(&self) -> bool {
+        self.try_leave(CLOSED, KEPT)
+    }
+
+    /// Closes a slot, if nobody has leased it. For who holds `opening` of `slots`.
+    pub(crate) fn try_close(&self) -> bool {
+        self.try_take(CLOSED)
+    }
+
     /// Leases a free slot without a snapshot.
     pub(crate) fn try_keep(&self) -> bool {
         self.try_take(KEPT)
@@ -204,14 +222,19 @@ impl SlotWords {
 
     #[inline]
     fn try_take(&self, word: u64) -> bool {
+        self.try_leave(FREE, word)
+    }
+
+    #[inline]
+    fn try_leave(&self, from: u64, word: u64) -> bool {
         // The relaxed look spares a taken slot's line the exclusive request. Acquire pairs with the
         // release in `release`: the next owner sees what the last one left in the slot. SeqCst is
         // I3.
-        let taken = self.hot.state.load(Ordering::Relaxed) == FREE
+        let taken = self.hot.state.load(Ordering::Relaxed) == from
             && self
                 .hot
                 .state
-                .compare_exchange(FREE, word, Ordering::SeqCst, Ordering::Relaxed)
+                .compare_exchange(from, word, Ordering::SeqCst, Ordering::Relaxed)
                 .is_ok();
         dekker_fence();
         taken
@@ -304,6 +327,14 @@ impl SlotWords {
         let before = self.hot.state.swap(FREE, Ordering::SeqCst);
         dekker_fence();
         Ended::with(before)
+    }
+
+    /// Gives a slot back that `try_keep_closed` has leased.
+    pub(crate) fn release_closed(&self) {
+        debug_assert_eq!(self.state(), KEPT);
+        // As in `release`.
+        self.hot.state.swap(CLOSED, Ordering::SeqCst);
+        dekker_fence();
     }
 
     /// Ends the transaction but not the lease.
@@ -411,9 +442,10 @@ impl SlotWords {
         self.state() & WITHDRAWN != 0
     }
 
-    /// True while the slot runs a transaction that has drawn its stamp.
+    /// True while the slot runs a transaction that has drawn its stamp, or is about to.
     pub(crate) fn is_writer(&self) -> bool {
-        self.state() & WRITER != 0
+        // Acquire pairs with the releases of who ends or parks a writer: who finds that it is none any more finds what was noted before.
+        self.hot.state.load(Ordering::Acquire) & WRITER != 0
     }
 
     /// Notes, for a pass, that the slot runs a transaction at `nanos`.
@@ -436,14 +468,19 @@ impl SlotWords {
         self.state() & OLAP != 0
     }
 
-    /// True while nobody leases the slot.
-    pub(crate) fn is_free(&self) -> bool {
-        self.state() == FREE
+    /// True while the slot is closed.
+    pub(crate) fn is_closed(&self) -> bool {
+        self.state() == CLOSED
+    }
+
+    /// True while somebody leases the slot, or it is parked.
+    pub(crate) fn is_taken(&self) -> bool {
+        !matches!(self.state(), FREE | CLOSED)
     }
 
     /// True for a writer whose owner is gone.
     pub(crate) fn is_parked(&self) -> bool {
-        self.state() & PARKED != 0
+        self.state() & CLOSED == PARKED
     }
 
     fn operations(&self) -> u64 {
@@ -489,6 +526,13 @@ impl SlotWords {
 mod tests {
     use super::*;
 
+    fn open() -> SlotWords {
+        let slot = SlotWords::new();
+        assert!(!slot.try_begin(Class::Auto) && !slot.try_keep());
+        slot.hot.state.store(FREE, Ordering::Relaxed);
+        slot
+    }
+
     fn seen(slot: &SlotWords) -> (Seen, Vec<u64>) {
         let mut found = Vec::new();
         let seen = slot.look(|ts| found.push(ts.get()));
@@ -497,7 +541,7 @@ mod tests {
 
     #[test]
     fn r3_every_open_snapshot_is_published_however_many() {
-        let slot = SlotWords::new();
+        let slot = open();
         assert!(slot.try_begin(Class::Oltp));
         assert_eq!(seen(&slot).0, Seen::Busy);
         slot.publish_first(Class::Oltp, Timestamp(1));
@@ -517,12 +561,12 @@ mod tests {
 
     #[test]
     fn kept_and_parked_slots_pin_nothing_and_cannot_be_leased() {
-        let slot = SlotWords::new();
+        let slot = open();
         assert!(slot.try_begin(Class::Auto));
         slot.publish_first(Class::Auto, Timestamp(5));
         slot.park();
         assert_eq!(seen(&slot), (Seen::Idle, vec![]));
-        assert!(!slot.try_begin(Class::Auto) && !slot.try_keep() && !slot.is_free());
+        assert!(!slot.try_begin(Class::Auto) && !slot.try_keep() && slot.is_taken());
         assert!(slot.unpark() && !slot.unpark());
         assert_eq!(seen(&slot), (Seen::Idle, vec![]));
         assert!(!slot.try_keep());
@@ -531,8 +575,26 @@ mod tests {
     }
 
     #[test]
+    fn a_closed_slot_pins_nothing_and_can_be_leased_by_maintenance_alone() {
+        let slot = open();
+        assert!(slot.try_begin(Class::Auto));
+        assert!(!slot.try_close(), "it is leased");
+        slot.publish_first(Class::Auto, Timestamp(5));
+        slot.release();
+        assert!(slot.try_close() && !slot.try_close());
+        assert!(slot.is_closed() && !slot.is_taken() && !slot.is_parked());
+        assert!(!slot.unpark() && !slot.try_begin(Class::Auto) && !slot.try_keep());
+        assert_eq!(seen(&slot), (Seen::Idle, vec![]));
+        assert!(slot.try_keep_closed() && !slot.try_open(Class::Auto));
+        assert!(slot.is_taken() && !slot.is_closed());
+        slot.release_closed();
+        assert!(slot.try_open(Class::Auto) && slot.is_taken());
+        assert_eq!(seen(&slot).0, Seen::Busy);
+    }
+
+    #[test]
     fn r10_promotion_waits_for_running_operations_and_spares_declared_classes() {
-        let slot = SlotWords::new();
+        let slot = open();
         assert!(slot.try_begin(Class::Auto));
         assert!(!slot.promote(), "not while it begins");
         slot.publish_first(Class::Auto, Timestamp(1));
@@ -553,7 +615,7 @@ mod tests {
 
     #[test]
     fn r10_withdrawal_waits_for_running_operations_and_names_its_transaction() {
-        let slot = SlotWords::new();
+        let slot = open();
         let withdraw = |number| slot.withdraw(number, |_| (), |_| ());
         assert!(slot.try_begin(Class::Oltp));
         assert_eq!(withdraw(slot.number()), Withdrawal::Gone, "it only begins");
@@ -579,7 +641,7 @@ mod tests {
 
     #[test]
     fn withdrawal_knows_whether_it_meets_a_writer() {
-        let slot = SlotWords::new();
+        let slot = open();
         let told = std::cell::Cell::new(None);
         let withdraw = |number| slot.withdraw(number, |writer| told.set(Some(writer)), |_| ());
         let begin = || {

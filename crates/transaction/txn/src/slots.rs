@@ -1,15 +1,24 @@
 //! All worker slots: leasing one, looking at all.
 //!
 //! Invariants:
-//! - I1 Slots below `high` are those that were ever leased. `high` is raised before a slot is leased
-//!   for the first time, so a pass that reads C, then `high`, then the slots misses nobody (R2).
+//! - I1 A slot is open or closed; the open ones have a bit in `open`. It is set before the slot's word leaves CLOSED and cleared after that has come
+//!   back to it, so a pass that reads C, then the bits, then the slots misses nobody (R2). Interleaving: a pass finds a bit clear and goes by; then the
+//!   slot is opened and leased: its snapshot is drawn after C was read.
 //! - I2 A slot runs one transaction after another, never two at once.
 //! - I3 A pass during which snapshots were withdrawn counts for nothing, and looks at all slots again. Interleaving otherwise: a pass
 //!   finds slot F free; the transaction in slot L, behind it, has a follower begin there, with its old snapshot, and is withdrawn; the
 //!   pass finds nothing in L: it has missed a snapshot that was open all the time. (Who goes by ending takes its followers
 //!   with it before: `begin` I2.)
 //!
-//! Concurrency: `high` belongs to the Dekker pair of `slot`: raised (SeqCst) before the state word
+//! - I4 Slots below `ever` are those that were ever open. What ran in one may have left garbage there, closed or not.
+//! - I5 Of slots that are all closed or taken, no waiter for one is left asleep: who closes a slot holds `opening`, and so does who opens one.
+//!   Interleaving otherwise: a slot is given back and closed while a waiter looks past it; the waiter finds nothing to open, since the count of open
+//!   slots has not fallen yet, and nobody wakes it any more.
+//!
+//! Slots are closed so that what passes cost, and how often they come, go by the sessions of today: a thousand that were connected once
+//! would otherwise have each pass look at a thousand words for good, and come after as many transactions.
+//!
+//! Concurrency: the bits and `ever` belong to the Dekker pair of `slot`: set (SeqCst) before the state word
 //! is taken, read (SeqCst) after the clock. I3: a withdrawal is counted as begun before the word says so, and as done after; a pass reads
 //! the second count before the first slot, and the first one behind the last slot: equal, if none was under way in between.
 
@@ -54,7 +63,14 @@ pub(crate) struct Parked {
 #[derive(Debug)]
 pub(crate) struct Slots {
     slots: Box<[Slot]>,
-    high: CachePadded<AtomicUsize>,
+    /// A bit for each open slot (I1).
+    open: Box<[AtomicU64]>,
+    /// How many these are.
+    open_count: CachePadded<AtomicUsize>,
+    /// I4.
+    ever: CachePadded<AtomicUsize>,
+    /// Held by who opens or closes.
+    opening: Mutex<Opening>,
     /// Analytical snapshots that ended. Seldom written, and after they are gone from the words.
     olap_ended: CachePadded<AtomicU64>,
     /// Transactions that were promoted.
@@ -67,6 +83,19 @@ pub(crate) struct Slots {
     pub(crate) waiters: Waiters,
 }
 
+/// How many slots are to stay open.
+#[derive(Debug, Default)]
+struct Opening {
+    /// Four times as many as were leased at the fullest look of late: falls by a sixteenth from one to the next. (Who leases a slot for a tenth of his time is
+    /// found by one look of ten.)
+    wanted: usize,
+}
+
+/// Slots of a word of bits.
+const BITS: usize = 64;
+/// Open slots that are never closed.
+const OPEN_LEAST: usize = 8;
+
 impl Slots {
     pub(crate) fn new(slots_max: u16) -> Self {
         let slot = || Slot {
@@ -77,7 +106,12 @@ impl Slots {
         };
         Self {
             slots: (0..slots_max).map(|_| slot()).collect(),
-            high: CachePadded::new(AtomicUsize::new(0)),
+            open: (0..usize::from(slots_max).div_ceil(BITS))
+                .map(|_| AtomicU64::new(0))
+                .collect(),
+            open_count: CachePadded::new(AtomicUsize::new(0)),
+            ever: CachePadded::new(AtomicUsize::new(0)),
+            opening: Mutex::new(Opening::default()),
             olap_ended: CachePadded::new(AtomicU64::new(0)),
             promotions: AtomicU64::new(0),
             withdrawn_writers: AtomicUsize::new(0),
@@ -97,17 +131,22 @@ impl Slots {
         self.slots.len()
     }
 
-    /// Number of slots that were ever leased (I1). Read after the clock.
+    /// Number of open slots, of which a pass looks at each. A hint.
     #[inline]
-    pub(crate) fn in_use(&self) -> usize {
-        self.high.load(Ordering::SeqCst)
+    pub(crate) fn open_count(&self) -> usize {
+        self.open_count.load(Ordering::Relaxed)
+    }
+
+    /// Number of slots that were ever open (I4).
+    pub(crate) fn ever(&self) -> usize {
+        self.ever.load(Ordering::SeqCst)
     }
 
     /// Slots that are leased now.
     pub(crate) fn taken(&self) -> usize {
         self.used()
             .iter()
-            .filter(|slot| !slot.words.is_free())
+            .filter(|slot| slot.words.is_taken())
             .count()
     }
 
@@ -116,42 +155,105 @@ impl Slots {
         self.used().iter().map(|slot| slot.commit_log.count()).sum()
     }
 
-    /// Slots that were ever leased.
+    /// Slots that were ever open.
     pub(crate) fn used(&self) -> &[Slot] {
-        &self.slots[..self.in_use()]
+        &self.slots[..self.ever()]
+    }
+
+    /// The places of the open slots (I1). Looked at after the clock.
+    fn open_places(&self) -> impl Iterator<Item = usize> + '_ {
+        let words = &self.open[..self.ever().div_ceil(BITS)];
+        words.iter().enumerate().flat_map(|(index, word)| {
+            // SeqCst: the pair of `slot`.
+            let mut bits = word.load(Ordering::SeqCst);
+            std::iter::from_fn(move || {
+                let place = (bits != 0).then(|| index * BITS + bits.trailing_zeros() as usize);
+                bits &= bits.wrapping_sub(1);
+                place
+            })
+        })
+    }
+
+    /// The open slots.
+    pub(crate) fn open_slots(&self) -> impl Iterator<Item = &Slot> + '_ {
+        self.open_places().map(|place| &self.slots[place])
     }
 
     /// Leases a slot and announces a snapshot: `hint` if it is free, else another one.
     #[inline]
     pub(crate) fn take(&self, class: Class, hint: u16) -> Option<SlotId> {
-        // Relaxed: a hint below `high` was leased before, by whoever raised it; passes read `high`
-        // themselves, and in the order of that first lease.
-        let high = self.high.load(Ordering::Relaxed);
-        let index = usize::from(hint);
-        if index < high && self.slots[index].words.try_begin(class) {
+        // A slot that is free is open.
+        if let Some(slot) = self.get(SlotId(hint))
+            && slot.words.try_begin(class)
+        {
             return Some(SlotId(hint));
         }
-        self.take_slowly(class, index)
+        self.take_slowly(class, usize::from(hint))
     }
 
     fn take_slowly(&self, class: Class, hint: usize) -> Option<SlotId> {
-        let high = self.in_use();
-        let start = if hint < high { hint + 1 } else { 0 };
-        let found = (start..high)
-            .chain(0..start)
-            .find(|&i| self.slots[i].words.try_begin(class));
-        if let Some(index) = found {
-            return Some(SlotId(index as u16));
-        }
-        for index in high..self.slots.len() {
-            // I1. SeqCst pairs with `in_use`.
-            self.high.fetch_max(index + 1, Ordering::SeqCst);
-            dekker_fence();
-            if self.slots[index].words.try_begin(class) {
-                return Some(SlotId(index as u16));
+        let is_free = |place: &usize| self.slots[*place].words.try_begin(class);
+        // The one behind the hint first: who comes one after the other does not meet at the first.
+        let behind = self.open_places().filter(|place| *place > hint);
+        let before = self.open_places().take_while(|place| *place <= hint);
+        let found = behind.chain(before).find(is_free);
+        found
+            .or_else(|| self.open_one(class))
+            .map(|place| SlotId(place as u16))
+    }
+
+    /// Opens the first closed slot and leases it.
+    #[cold]
+    fn open_one(&self, class: Class) -> Option<usize> {
+        let _opening = self.opening.lock();
+        for (place, slot) in self.slots.iter().enumerate() {
+            let (word, bit) = (&self.open[place / BITS], 1 << (place % BITS));
+            if word.load(Ordering::Relaxed) & bit != 0 || !slot.words.is_closed() {
+                continue;
             }
+            // I1, I4. SeqCst pairs with `open_places`.
+            self.ever.fetch_max(place + 1, Ordering::SeqCst);
+            word.fetch_or(bit, Ordering::SeqCst);
+            dekker_fence();
+            if slot.words.try_open(class) {
+                self.open_count.fetch_add(1, Ordering::Relaxed);
+                return Some(place);
+            }
+            // Maintenance has it for a moment.
+            word.fetch_and(!bit, Ordering::SeqCst);
         }
         None
+    }
+
+    /// Closes slots that nobody has leased, where many more are open than were leased of late: the last ones first, and an eighth of them at most.
+    /// For maintenance, now and then.
+    pub(crate) fn close_unused(&self) {
+        let mut opening = self.opening.lock();
+        let rest = opening.wanted - opening.wanted.div_ceil(16);
+        opening.wanted = rest.max(4 * self.taken()).max(OPEN_LEAST);
+        let open = self.open_count();
+        self.close_down_to(opening.wanted.max(open - open / 8));
+    }
+
+    /// For who holds `opening`.
+    fn close_down_to(&self, wanted: usize) {
+        for place in (0..self.ever()).rev() {
+            if self.open_count() <= wanted {
+                return;
+            }
+            if self.slots[place].words.try_close() {
+                // I1: behind the word.
+                self.open[place / BITS].fetch_and(!(1 << (place % BITS)), Ordering::SeqCst);
+                self.open_count.fetch_sub(1, Ordering::Relaxed);
+            }
+        }
+    }
+
+    /// Closes every slot that is free.
+    #[cfg(all(test, loom))]
+    pub(crate) fn close_all(&self) {
+        let _opening = self.opening.lock();
+        self.close_down_to(0);
     }
 
     /// Gives a slot back and wakes who waits for one.
@@ -159,6 +261,12 @@ impl Slots {
     pub(crate) fn release(&self, slot: SlotId) {
         let ended = self.slots[usize::from(slot.get())].words.release();
         self.count_ended(ended);
+        self.waiters.wake_next();
+    }
+
+    /// Gives a slot back that was leased while it was closed, and wakes who waits for one (he opens it).
+    pub(crate) fn release_closed(&self, slot: SlotId) {
+        self.slots[usize::from(slot.get())].words.release_closed();
         self.waiters.wake_next();
     }
 
@@ -248,7 +356,7 @@ impl Slots {
             // R2: the clock first, the slots second.
             out.restart(clock.now());
             dekker_fence();
-            for slot in self.used() {
+            for slot in self.open_slots() {
                 let before = out.count();
                 let mut backoff = Backoff::new();
                 while slot.words.look(|snapshot| out.push(snapshot)) == Seen::Busy {
@@ -266,12 +374,13 @@ impl Slots {
     }
 
     /// Computes the watermarks; `None` where a slot is about to publish a snapshot and does not get
-    /// there within a few looks, or snapshots were withdrawn meanwhile (I3). Promotes undeclared transactions that are more than `promote_after` behind.
+    /// there within a few looks, or snapshots were withdrawn meanwhile (I3). Promotes undeclared transactions that are more than `promote_after` behind, and
+    /// the one that holds back all others where it is more than `promote_oldest_after` behind (for the marks of this pass it is OLTP, which is too careful).
     /// `nanos` is about the time, for the ages of transactions.
     pub(crate) fn watermarks(
         &self,
         clock: &Clock,
-        promote_after: u64,
+        (promote_after, promote_oldest_after): (u64, u64),
         nanos: u64,
     ) -> Option<Watermarks> {
         let withdrawals = self.withdrawals_done();
@@ -283,7 +392,8 @@ impl Slots {
             newest_olap: Timestamp::ZERO,
             clock: now,
         };
-        for slot in self.used() {
+        let mut holds_back = None;
+        for slot in self.open_slots() {
             let mut backoff = Backoff::new();
             let (mut oldest, mut newest);
             let mut olap = loop {
@@ -314,22 +424,40 @@ impl Slots {
             match olap {
                 None => continue,
                 Some(true) => marks.newest_olap = marks.newest_olap.max(newest),
-                Some(false) => marks.oldest_oltp = marks.oldest_oltp.min(oldest),
+                Some(false) if oldest < marks.oldest_oltp => {
+                    marks.oldest_oltp = oldest;
+                    holds_back = Some(slot);
+                }
+                Some(false) => {}
             }
             marks.oldest_tx = marks.oldest_tx.min(oldest);
+        }
+        if let Some(slot) = holds_back
+            && now.get() - marks.oldest_oltp.get() > promote_oldest_after
+        {
+            let promoted = slot.words.promote();
+            self.promotions
+                .fetch_add(u64::from(promoted), Ordering::Relaxed);
         }
         debug_assert!(marks.is_consistent());
         self.is_whole(withdrawals).then_some(marks)
     }
 
-    /// Moves every slot's `settled` up (see [`CommitLog::settle`]).
+    /// Moves every open slot's `settled` up (see [`CommitLog::settle`]).
     pub(crate) fn settle(&self, oldest_tx: Timestamp) {
+        for slot in self.open_slots() {
+            slot.commit_log.settle(oldest_tx);
+        }
+    }
+
+    /// The same for all slots: what ran in closed ones is settled by maintenance.
+    pub(crate) fn settle_all(&self, oldest_tx: Timestamp) {
         for slot in self.used() {
             slot.commit_log.settle(oldest_tx);
         }
     }
 
-    /// Slots that were ever leased and are free or parked now.
+    /// Slots that were ever leased and are free, or closed, or parked now.
     pub(crate) fn quiet(&self, parked: bool) -> impl Iterator<Item = SlotId> + '_ {
         self.used()
             .iter()
@@ -338,7 +466,7 @@ impl Slots {
                 let hit = if parked {
                     slot.words.is_parked()
                 } else {
-                    slot.words.is_free()
+                    !slot.words.is_taken()
                 };
                 hit.then_some(SlotId(index as u16))
             })

@@ -11,10 +11,8 @@
 
 use std::collections::VecDeque;
 use std::task::Waker;
-use vellum_sync::atomic::{AtomicUsize, Ordering};
+use vellum_sync::atomic::{AtomicUsize, Ordering, fence};
 use vellum_sync::{CachePadded, Mutex};
-
-use crate::slot::dekker_fence;
 
 #[derive(Debug)]
 struct Entry {
@@ -57,7 +55,8 @@ impl Waiters {
         // SeqCst pairs with `wake_next` (see the module).
         self.registered.fetch_add(1, Ordering::SeqCst);
         drop(queue);
-        dekker_fence();
+        // The looks at the slots are relaxed.
+        fence(Ordering::SeqCst);
         id
     }
 
@@ -73,7 +72,7 @@ impl Waiters {
         // The pair again: whoever frees a slot after this finds the entry not woken. The read-modify-write
         // makes it a SeqCst store of this thread.
         self.registered.fetch_add(0, Ordering::SeqCst);
-        dekker_fence();
+        fence(Ordering::SeqCst);
     }
 
     /// Leaves the queue, with or without a slot.

@@ -241,6 +241,39 @@ fn watermarks_separate_oltp_from_olap_and_idle_slots_pin_nothing() {
 }
 
 #[test]
+fn slots_of_a_burst_are_taken_out_of_use_and_come_back() {
+    let world = world(200);
+    let burst: Vec<_> = (0..150).map(|_| world.begin(ASYNC)).collect();
+    assert_eq!(world.manager.slots_in_use(), 150);
+    let mut burst = burst.into_iter();
+    let (first, last) = (burst.next().unwrap(), burst.next_back().unwrap());
+    burst.for_each(drop);
+    for _ in 0..100 {
+        world.manager.close_unused_slots();
+    }
+    let (in_use, ever) = (world.manager.slots_in_use(), world.manager.slots_ever());
+    assert!(in_use <= 8, "{in_use} slots in use");
+    assert_eq!(ever, 150, "what ran there may have left garbage");
+    // Those that are leased stay, wherever they are.
+    put(&world, 1, 1);
+    assert_eq!(world.manager.pass().oldest_tx, first.snapshot());
+    drop(first);
+    put(&world, 1, 2);
+    assert_eq!(world.manager.pass().oldest_tx, last.snapshot());
+    // Maintenance takes one that is out of use, and leaves it so.
+    let closed = world.manager.lease_idle(SlotId(100)).unwrap();
+    assert!(world.manager.lease_idle(SlotId(100)).is_none());
+    let all: Vec<_> = (0..198).map(|_| world.begin(ASYNC)).collect();
+    assert!(all.iter().all(|tx| tx.slot() != SlotId(100)));
+    let full = world.manager.begin(ASYNC, Duration::ZERO);
+    assert!(matches!(full, Err(TransactionError::SlotsExhausted { .. })));
+    drop(closed);
+    let one_more = world.begin(ASYNC);
+    assert_eq!(one_more.slot(), SlotId(100));
+    assert_eq!(world.manager.pass().oldest_tx, last.snapshot());
+}
+
+#[test]
 fn r10_transaction_that_falls_behind_becomes_analytical_between_operations() {
     let world = world(4);
     let lagging = world.begin(ASYNC);

@@ -14,8 +14,7 @@
 //! - V17 An entry's work is done before the entry goes, and the store remembers in memory through which entry that
 //!   is so: chains and trees are freed once, whatever fails in between. (Twice would free who owns the pages by then.)
 //! - V22 The pages of a dropped tree go only when every transaction that may have written to it has ended, for good:
-//!   the drop is below every snapshot, and a writer's snapshot is from before its first write; no writer is
-//!   parked or withdrawn; and a flush round began after that, so that no crash makes a writer a loser whose undo needs the tree.
+//!   the drop is below every snapshot, and a writer's snapshot is from before its first write (or it is as V68 of `early` says); no writer is parked or withdrawn; and a flush round began after that, so that no crash makes a writer a loser whose undo needs the tree.
 //! - V61 Between transactions every stamp that the slot has drawn is committed, or was reverted. If all its commits are below `oldest_tx`, so is what
 //!   it stamped below that, or nothing is left of it: the accounts of its before-images end there (V41), though no commit comes in the slot any more.
 //! - V67 A step gives back a bounded number of pages of chains and trees: each is charged with its pages before the first of them is read. Interleaving otherwise: fifty rows of 20 KB are
@@ -41,7 +40,7 @@ use vellum_base::planted::Bug;
 use vellum_base::{PageId, SlotId, Timestamp};
 use vellum_btree::{Cleaner, LeafCopy, RowFormat, Seek};
 use vellum_gc::{Budget, Horizon};
-use vellum_txn::{Domain, PROMOTION_TICKS};
+use vellum_txn::{Domain, promotion_ticks};
 use vellum_wal::{Purpose, SlotLog};
 
 /// What one step of collection found.
@@ -206,7 +205,7 @@ impl VersionStore {
         step.first.note(freed);
         std::mem::take(&mut step.first).into_result()?;
         if !collected.more && !collecting.done.patience.has_failed() {
-            request_promotion_for_chains(versions, slot, horizon);
+            request_promotion_for_work(versions, slot, horizon);
         }
         Ok(collected)
     }
@@ -358,7 +357,7 @@ impl VersionStore {
             Work::Chain { root, .. } => step.repeat(self.context().page_size(), collected, |log| {
                 self.free_chain_step(root, log, Purpose::Optional)
             }),
-            Work::Tree { root } => {
+            Work::Tree { root, .. } => {
                 if !self.may_free_tree(root, horizon)? {
                     return Ok(false);
                 }
@@ -370,7 +369,7 @@ impl VersionStore {
     }
 
     /// V22.
-    fn may_free_tree(&self, root: PageId, horizon: &Horizon<'_>) -> Result<bool> {
+    pub(crate) fn may_free_tree(&self, root: PageId, horizon: &Horizon<'_>) -> Result<bool> {
         if self.dropped().read().contains(root) {
             // Begun before.
             return Ok(true);
@@ -388,6 +387,8 @@ impl VersionStore {
 const KEPT: u64 = 4096;
 /// Bytes of pages of large values that a slot keeps for want of one.
 const CHAINS_KEPT: u64 = 16 << 20;
+/// How urgent dropped trees are: nobody knows how many pages they have.
+const TREES_KEPT: u64 = 64;
 
 /// Asks for promotion where a slot keeps many before-images for an OLTP snapshot, and nobody analytical is open: what is written then has no
 /// shortcuts (`shortcut`), and stays until that snapshot ends.
@@ -400,10 +401,8 @@ fn request_promotion(
 ) {
     let marks = horizon.watermarks();
     let behind = marks.clock.get() - marks.oldest_oltp.get();
-    if marks.newest_olap.is_zero() && behind > PROMOTION_TICKS {
-        if versions.totals.count() < KEPT {
-            return;
-        }
+    let is_asked = |kept: u64| kept >= KEPT && behind > promotion_ticks(kept / KEPT);
+    if marks.newest_olap.is_zero() && is_asked(versions.totals.count()) {
         let domain = horizon.domain();
         // What is committed: the before-images of the slot's running transaction stay whoever is promoted, and it may be itself who is old.
         let live = domain.log().slot(slot).lock().live_transaction();
@@ -411,25 +410,35 @@ fn request_promotion(
         let kept = versions
             .account(|accounts| accounts.between(dead, end))
             .count;
-        if kept >= KEPT {
+        if is_asked(kept) {
             domain.request_promotion(kept / KEPT);
         }
     }
 }
 
-/// The same for large values: rows that are fat have no before-images. For who has freed all that was due: what is left waits for a snapshot, not for its turn.
-fn request_promotion_for_chains(versions: &SlotVersions, slot: SlotId, horizon: &Horizon<'_>) {
+/// The same for large values, as rows that are fat have no before-images, and for dropped trees that an OLTP snapshot holds back. For who has freed all that was
+/// due: what is left waits for a snapshot, not for its turn.
+fn request_promotion_for_work(versions: &SlotVersions, slot: SlotId, horizon: &Horizon<'_>) {
     let marks = horizon.watermarks();
     let behind = marks.clock.get() - marks.oldest_oltp.get();
-    let kept = versions.chain_bytes();
-    if kept < CHAINS_KEPT || !marks.newest_olap.is_zero() || behind <= PROMOTION_TICKS {
+    let chains = if marks.newest_olap.is_zero() {
+        versions.chain_bytes() / CHAINS_KEPT
+    } else {
+        0
+    };
+    let trees = match versions.has_tree_since(horizon.tombstones_settled_below(slot)) {
+        true => TREES_KEPT,
+        false => 0,
+    };
+    let urgency = chains + trees;
+    if urgency == 0 || behind <= promotion_ticks(urgency) {
         return;
     }
     let domain = horizon.domain();
-    // Chains are not told apart by transaction: only where none runs in the slot.
+    // They are not told apart by transaction: only where none runs in the slot.
     let live = domain.log().slot(slot).lock().live_transaction();
     if live.is_none() {
-        domain.request_promotion(kept / CHAINS_KEPT);
+        domain.request_promotion(urgency);
     }
 }
 

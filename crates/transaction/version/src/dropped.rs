@@ -4,7 +4,7 @@
 //! since some time --no list has an older entry--> forgotten. A tree that is made on that page ends it earlier.
 //!
 //! Invariants:
-//! - V55 A root is known here as long as a list may name it. A tree goes when everyone sees the drop and nobody who wrote
+//! - V55 A root is known here as long as a list may name it. A tree goes when everyone sees the drop (or nobody sees the tree, V68) and nobody who wrote
 //!   to it is left (V22), so no entry about it is made after its last page is gone, and all have older stamps.
 //!
 //! Concurrency: one lock, held shared while a tombstone or a page of a tree is looked at, so that no page of it goes meanwhile.
@@ -12,10 +12,11 @@
 use crate::delta;
 use crate::error::{Result, damaged};
 use crate::store::VersionStore;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::OnceLock;
 use vellum_base::{PageId, Timestamp};
 use vellum_btree::{LeafCopy, Seek, Tree};
+use vellum_txn::VersionStamp;
 
 /// What is known about a dropped tree.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -48,6 +49,27 @@ impl Dropped {
 
     /// The page is the root of another tree.
     pub fn is_made(&mut self, root: PageId) {
+        self.0.remove(&root);
+    }
+}
+
+/// Who made the trees that were made since the database was opened, and are not dropped: every snapshot sees who made the others.
+#[derive(Debug, Default)]
+pub(crate) struct Made(HashMap<PageId, VersionStamp>);
+
+impl Made {
+    /// The tree of this root is made. One that was there before was given up.
+    pub fn note(&mut self, root: PageId, by: VersionStamp) {
+        self.0.insert(root, by);
+    }
+
+    /// Who made it. It may be asked about again: a drop may be reverted.
+    pub fn by(&self, root: PageId) -> Option<VersionStamp> {
+        self.0.get(&root).copied()
+    }
+
+    /// It goes.
+    pub fn forget(&mut self, root: PageId) {
         self.0.remove(&root);
     }
 }

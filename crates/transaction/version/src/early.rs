@@ -1,13 +1,19 @@
-//! Chains of large values that no snapshot sees are freed although an older snapshot holds back what is on the list of work
+//! Chains of large values, and dropped trees, that no snapshot sees are freed although an older snapshot holds back what is on the list of work
 //! before them.
 //!
 //! Paper: none; LeanStore's dead zones (§3.3), of values beyond a page.
 //!
 //! A chain belongs to one version H, and is listed when N replaces or deletes that. It goes when N's commit is hardened (a crash
-//! brings it back before), every OLTP snapshot sees N, and no analytical one sees H.
+//! brings it back before), every OLTP snapshot sees N, and no analytical one sees H. A tree goes when nobody sees it, from who made it to who dropped
+//! it, and nobody is left who may have written to it (V22).
 //!
 //! Invariants:
 //! - V54 A chain that was freed out of order is remembered until its entry is gone (V17: it is freed once).
+//! - V68 Who wrote to a tree had a snapshot that sees it, and was a writer before that one went. Under read committed that may be long gone: a
+//!   transaction writes to x; a tree is made; its next statement writes to that; the tree is dropped; its third statement sees neither. It keeps the
+//!   snapshot of its first write, from before the tree, and the one of its last statement; its undo needs the tree. So trees wait for each writer whose
+//!   oldest snapshot does not see the drop and whose newest is above who made the tree. (One that idles since before that has never seen it.) Asked
+//!   after it was found that no snapshot sees the tree: who wrote to it counts as a writer by then.
 //! - V52 What was passed by is looked at again when an analytical snapshot has ended.
 //!
 //! Concurrency: one collector of a slot at a time (V15). Crash: as of any chain: it stays in `pending_free` until it is free.
@@ -96,6 +102,8 @@ impl VersionStore {
             return Ok(());
         }
         let bound = delta::key(due, 0);
+        // Of a tree that waits for what nobody tells: the next look begins with it.
+        let mut waits = false;
         let mut leaf = LeafCopy::new(self.context().page_size());
         let (mut key, mut from) = (Vec::new(), early.through.clone());
         loop {
@@ -118,42 +126,49 @@ impl VersionStore {
                     .and_then(delta::decode_key)
                     .ok_or_else(|| damaged("key of a work list", versions.work.root()))?;
                 let by = VersionStamp::new(step.slot, stamp, command);
-                match work {
-                    Work::Chain {
-                        root,
-                        made_by: Some(version),
-                        ..
-                    } if is_unseen(&mut early.snapshots, horizon, &version, &by) => {
-                        let page_size = self.context().page_size();
-                        // V67.
-                        if !step.budget.spend_pages(work.first_step_bytes(page_size)) {
-                            collected.more = true;
-                            return Ok(());
-                        }
-                        let is_free = step.repeat(page_size, collected, |log| {
-                            self.free_chain_step(root, log, Purpose::Optional)
-                        });
-                        match is_free {
-                            // Goes on with the same chain.
-                            Ok(false) => return Ok(()),
-                            Ok(true) => {
-                                early.freed.insert(key.clone());
-                                versions.note_freed(&work);
-                                collected.work += 1;
-                                versions.work.delete(&key, None)?;
-                                early.freed.remove(&key);
-                            }
-                            // V59: its turn comes again, in order at the latest.
-                            Err(error) if error.concerns_one() => {
-                                step.first.note::<()>(Err(error));
-                                early.passed = true;
-                            }
-                            Err(error) => return Err(error),
-                        }
-                    }
-                    _ => early.passed = true,
+                let goes = self.is_needless(&mut early.snapshots, horizon, &work, &by);
+                let page_size = self.context().page_size();
+                // V67: before the log is asked for a round.
+                if goes && !step.budget.spend_pages(work.first_step_bytes(page_size)) {
+                    collected.more = true;
+                    return Ok(());
                 }
-                early.through.clone_from(&key);
+                let may = match work {
+                    Work::Tree { root, .. } if goes => self.may_free_tree(root, horizon)?,
+                    _ => goes,
+                };
+                if !may {
+                    waits |= goes;
+                    early.passed |= !goes;
+                    if !waits {
+                        early.through.clone_from(&key);
+                    }
+                    continue;
+                }
+                let is_free = step.repeat(page_size, collected, |log| match work {
+                    Work::Chain { root, .. } => self.free_chain_step(root, log, Purpose::Optional),
+                    Work::Tree { root, .. } => self.free_dropped_step(root, log, Purpose::Optional),
+                });
+                match is_free {
+                    // Goes on with the same one.
+                    Ok(false) => return Ok(()),
+                    Ok(true) => {
+                        early.freed.insert(key.clone());
+                        versions.note_freed(&work);
+                        collected.work += 1;
+                        versions.work.delete(&key, None)?;
+                        early.freed.remove(&key);
+                    }
+                    // V59: its turn comes again, in order at the latest.
+                    Err(error) if error.concerns_one() => {
+                        step.first.note::<()>(Err(error));
+                        early.passed = true;
+                    }
+                    Err(error) => return Err(error),
+                }
+                if !waits {
+                    early.through.clone_from(&key);
+                }
             }
             match leaf.upper_fence() {
                 Some(fence) => {
@@ -163,6 +178,38 @@ impl VersionStore {
                 None => return Ok(()),
             }
         }
+    }
+}
+
+impl VersionStore {
+    /// Whether nobody sees what `by` gave up, as every OLTP snapshot knows, nor has a writer that is looked at seen it (V68).
+    fn is_needless(
+        &self,
+        snapshots: &mut OpenSnapshots,
+        horizon: &Horizon<'_>,
+        work: &Work,
+        by: &VersionStamp,
+    ) -> bool {
+        let (Work::Chain { made_by, .. } | Work::Tree { made_by, .. }) = work;
+        let Some(version) = made_by else {
+            return false;
+        };
+        if !is_unseen(snapshots, horizon, version, by) {
+            return false;
+        }
+        let Work::Tree { root, .. } = work else {
+            return true;
+        };
+        if self.dropped().read().contains(*root) {
+            // Begun before.
+            return true;
+        }
+        // V52: before the words of writers, so that the end of one that is found open is heard of. (It is analytical: the drop is below the oldest other one.)
+        snapshots.since(horizon);
+        let domain = horizon.domain();
+        !domain.has_writer_spanning(version.stamp, |snapshot| {
+            domain.is_committed_before(by, snapshot)
+        })
     }
 }
 

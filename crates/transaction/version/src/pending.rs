@@ -20,7 +20,7 @@ use vellum_btree::overflow::{self, ChainRef};
 use vellum_btree::{
     Entry, Journal, LeafCopy, Logging, RowRedo, Seek, Tree, TreeKind, row_log_bytes,
 };
-use vellum_txn::Transaction;
+use vellum_txn::{Transaction, VersionStamp};
 use vellum_wal::{FLAG_UNDOABLE, Purpose, SlotLog};
 
 /// What a row of `pending_free` is about.
@@ -66,7 +66,7 @@ impl VersionStore {
     /// # Errors
     /// Out of space, I/O: nothing is left behind.
     pub fn create_tree(&self, transaction: &Transaction) -> Result<Tree> {
-        transaction.stamp()?;
+        let stamp = transaction.stamp()?;
         let log = transaction.domain().log().slot(transaction.slot());
         let entry = Entry {
             tree: self.pending_free(),
@@ -75,6 +75,8 @@ impl VersionStore {
         let journal = Some(Journal::forward(log));
         let tree = Tree::create(self.context(), journal, TreeKind::Rows, Some(entry))?;
         self.dropped().write().is_made(tree.root());
+        let by = VersionStamp::new(transaction.slot(), stamp, 0);
+        self.made().lock().note(tree.root(), by);
         Ok(tree)
     }
 
@@ -114,12 +116,9 @@ impl VersionStore {
     /// # Errors
     /// Log space, I/O.
     pub fn disown_tree(&self, transaction: &Transaction, root: PageId) -> Result<()> {
-        self.list_and_work_on(
-            transaction,
-            root,
-            PendingKind::Dropped,
-            &Work::Tree { root },
-        )
+        let made_by = self.made().lock().by(root);
+        let work = Work::Tree { root, made_by };
+        self.list_and_work_on(transaction, root, PendingKind::Dropped, &work)
     }
 
     /// Lists a root as `kind`, as a write of the transaction, and puts the work that frees it on the own work list.
@@ -189,6 +188,12 @@ impl VersionStore {
         }
     }
 
+    /// Before the first page of a tree goes: collectors of tombstones in it look here.
+    fn goes(&self, root: PageId) {
+        self.dropped().write().goes(root);
+        self.made().lock().forget(root);
+    }
+
     /// A bounded step of freeing a dropped tree with its chains, leaves from the left; true once nothing is left. Not
     /// to be called again then.
     ///
@@ -200,8 +205,7 @@ impl VersionStore {
         log: &SlotLog,
         purpose: Purpose,
     ) -> vellum_base::Result<bool> {
-        // Before the first page goes: collectors of tombstones in it look here.
-        self.dropped().write().goes(root);
+        self.goes(root);
         // V26.
         self.graveyards().discard(root);
         if !self.graveyards().free_discarded(FREE_STEP)? {
@@ -300,8 +304,7 @@ impl VersionStore {
         log: &SlotLog,
         purpose: Purpose,
     ) -> vellum_base::Result<bool> {
-        // Before the first page goes: collectors of tombstones in it look here.
-        self.dropped().write().goes(root);
+        self.goes(root);
         // V26.
         self.graveyards().discard(root);
         if !self.graveyards().free_discarded(FREE_STEP)? {

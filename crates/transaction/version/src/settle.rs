@@ -39,7 +39,7 @@ use vellum_btree::{
 use vellum_gc::{Horizon, OpenSnapshots};
 use vellum_metrics::Counter;
 use vellum_sync::atomic::Ordering;
-use vellum_txn::{Domain, PROMOTION_TICKS, VersionStamp};
+use vellum_txn::{Domain, VersionStamp, promotion_ticks};
 use vellum_wal::{Purpose, SlotLog};
 
 /// Settled entries that stay in the list before they are removed together.
@@ -206,17 +206,17 @@ impl VersionStore {
         let more = matches!(result, Ok((_, true)));
         let marks = horizon.watermarks();
         let behind = marks.clock.get() - marks.oldest_oltp.get();
-        if !more && behind > PROMOTION_TICKS {
-            let held_up = versions.unsettled.load(Ordering::Relaxed);
-            if held_up >= HELD_UP {
-                // The running transaction's own stay whoever is promoted, and it may be itself who is old.
-                let log = horizon.domain().log();
-                let live = log.slot(step.slot).lock().live_transaction();
-                let own = live.map_or(0, |(stamp, _)| versions.tombstones_of(stamp));
-                let held_up = held_up.saturating_sub(own);
-                if held_up >= HELD_UP {
-                    horizon.domain().request_promotion(held_up / HELD_UP);
-                }
+        let held_up = versions.unsettled.load(Ordering::Relaxed);
+        let is_asked =
+            |held_up: u64| held_up >= HELD_UP && behind > promotion_ticks(held_up / HELD_UP);
+        if !more && is_asked(held_up) {
+            // The running transaction's own stay whoever is promoted, and it may be itself who is old.
+            let log = horizon.domain().log();
+            let live = log.slot(step.slot).lock().live_transaction();
+            let own = live.map_or(0, |(stamp, _)| versions.tombstones_of(stamp));
+            let held_up = held_up.saturating_sub(own);
+            if is_asked(held_up) {
+                horizon.domain().request_promotion(held_up / HELD_UP);
             }
         }
         let (work, _) = result?;

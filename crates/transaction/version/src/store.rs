@@ -16,7 +16,7 @@
 
 use crate::accounts::{Accounts, Tally, Totals, VersionSums};
 use crate::delta;
-use crate::dropped::Dropped;
+use crate::dropped::{Dropped, Made};
 use crate::early::Early;
 use crate::error::FirstError;
 use crate::given_up::GivenUp;
@@ -45,6 +45,7 @@ pub struct VersionStore {
     creating: Box<[Mutex<()>]>,
     pending_free: Tree,
     dropped: RwLock<Dropped>,
+    made: Mutex<Made>,
     /// Chains of dropped trees whose rows are gone: they are listed, and to be freed next.
     ownerless: Mutex<Vec<PageId>>,
     graveyards: Graveyards,
@@ -87,7 +88,10 @@ pub(crate) struct SlotVersions {
     newest_work: AtomicU64,
     /// Bytes of the pages of the chains on `work` that are not free yet.
     chain_bytes: AtomicU64,
-    /// Of them, since somebody asked ([`VersionStore::take_fresh_chain_bytes`]).
+    /// Dropped trees on the list of work, and the stamp of the newest of them.
+    trees: AtomicU64,
+    newest_tree: AtomicU64,
+    /// Of the bytes, since somebody asked ([`VersionStore::take_fresh_chain_bytes`]).
     fresh_chain_bytes: AtomicU64,
     /// What collectors know, one at a time (V15).
     pub collecting: Mutex<Box<Collecting>>,
@@ -156,6 +160,8 @@ impl SlotVersions {
             newest_transient: AtomicU64::new(0),
             newest_work: AtomicU64::new(0),
             chain_bytes: AtomicU64::new(0),
+            trees: AtomicU64::new(0),
+            newest_tree: AtomicU64::new(0),
             fresh_chain_bytes: AtomicU64::new(0),
             collecting: Mutex::new(Box::new(Collecting {
                 settling: Settling::new(context.page_size()),
@@ -378,6 +384,10 @@ impl SlotVersions {
         let bytes = work.chain_bytes(self.work.context().page_size());
         self.chain_bytes.fetch_add(bytes, Ordering::Relaxed);
         self.fresh_chain_bytes.fetch_add(bytes, Ordering::Relaxed);
+        if matches!(work, Work::Tree { .. }) {
+            self.trees.fetch_add(1, Ordering::Relaxed);
+            self.newest_tree.store(stamp.get(), Ordering::Relaxed);
+        }
         drop(edge);
         // Relaxed: a collector that does not see it comes again.
         self.newest_work.store(stamp.get(), Ordering::Relaxed);
@@ -391,6 +401,10 @@ impl SlotVersions {
             let work = Work::decode(&entry, &self.work)?;
             if self.work.delete(key, None)? {
                 self.note_freed(&work);
+                if matches!(work, Work::Tree { .. }) {
+                    // Nothing is known of the others.
+                    self.newest_tree.store(0, Ordering::Relaxed);
+                }
                 // It is not to be collected.
                 let bytes = work.chain_bytes(self.work.context().page_size());
                 let less = |fresh: u64| Some(fresh.saturating_sub(bytes));
@@ -401,11 +415,21 @@ impl SlotVersions {
         Ok(())
     }
 
-    /// Counts a chain no more.
+    /// Counts a chain or tree no more.
     pub fn note_freed(&self, work: &Work) {
         let bytes = work.chain_bytes(self.work.context().page_size());
         let before = self.chain_bytes.fetch_sub(bytes, Ordering::Relaxed);
         debug_assert!(before >= bytes, "each chain goes once");
+        if matches!(work, Work::Tree { .. }) {
+            let before = self.trees.fetch_sub(1, Ordering::Relaxed);
+            debug_assert!(before > 0, "each tree goes once");
+        }
+    }
+
+    /// True if a dropped tree is on the list whose drop has a stamp at or above `settled`; about.
+    pub fn has_tree_since(&self, settled: Timestamp) -> bool {
+        self.newest_tree.load(Ordering::Relaxed) >= settled.get()
+            && self.trees.load(Ordering::Relaxed) > 0
     }
 
     /// Bytes of the pages of chains that are on the list and not free yet.
@@ -467,6 +491,7 @@ impl VersionStore {
             creating: (0..slots_max).map(|_| Mutex::default()).collect(),
             pending_free,
             dropped: RwLock::new(Dropped::default()),
+            made: Mutex::new(Made::default()),
             ownerless: Mutex::new(Vec::new()),
             graveyards: Graveyards::new(),
             given_up: GivenUp::default(),
@@ -517,6 +542,11 @@ impl VersionStore {
     /// Dropped trees.
     pub(crate) fn dropped(&self) -> &RwLock<Dropped> {
         &self.dropped
+    }
+
+    /// Who made trees.
+    pub(crate) fn made(&self) -> &Mutex<Made> {
+        &self.made
     }
 
     /// Chains and trees that transactions have made and do not keep.

@@ -7,7 +7,7 @@
 //! Invariants:
 //! - V65 At most [`STRETCHES_MAX`] stretches are noted: where there would be more, neighbours of a tree are made one, and where those are of as many
 //!   trees, one is left out. The leaves between are looked at in vain, at most [`LOOKS`] for each note.
-//! - V66 Only while the transaction is open: no tree that it wrote to is freed before (its snapshot sees it; of one that is
+//! - V66 Only while the transaction is open: no tree that it wrote to is freed before (its snapshot sees it, or V68; of one that is
 //!   parked and has no snapshot any more, because trees wait for parked writers, `collect`).
 //!
 //! Crash: redo-only changes of structure; notes are forgotten.

@@ -11,8 +11,8 @@
 //! ```text
 //! 0      u8   2 overflow chain, 3 tree
 //! 1..9   u64  root page
-//! 9..         chain: u64 length in bytes, u64 root page of the row's tree, then of a version that some snapshot may not see its
-//!             name: u16 slot, u64 stamp, u32 command
+//! 9..         chain: u64 length in bytes, u64 root page of the row's tree; then, also of a tree, the name of who made it, which
+//!             some snapshot may not see: u16 slot, u64 stamp, u32 command
 //! ```
 
 use crate::collect::Patience;
@@ -115,6 +115,8 @@ pub(crate) enum Work {
     Tree {
         /// Its root page.
         root: PageId,
+        /// The version that made it; `None` if everyone sees that.
+        made_by: Option<VersionStamp>,
     },
 }
 
@@ -157,15 +159,22 @@ impl Work {
                     out.extend_from_slice(&encode_link(version));
                 }
             }
-            Self::Tree { root } => {
+            Self::Tree { root, made_by } => {
                 out.put_u8(TREE);
                 out.put_u64(root.get());
+                if let Some(version) = made_by {
+                    out.extend_from_slice(&encode_link(version));
+                }
             }
         }
     }
 
     pub(crate) fn decode(bytes: &[u8], list: &Tree) -> Result<Self> {
         let mut reader = Reader::new(bytes);
+        let name = |bytes: &[u8]| match bytes {
+            [] => Some(None),
+            name => Some(Some(decode_link(name.first_chunk()?))),
+        };
         let mut read = || {
             let kind = reader.u8()?;
             let root = PageId(reader.u64()?);
@@ -174,12 +183,12 @@ impl Work {
                     root,
                     length: reader.u64()?,
                     tree: PageId(reader.u64()?),
-                    made_by: match reader.rest() {
-                        [] => None,
-                        name => Some(decode_link(name.first_chunk()?)),
-                    },
+                    made_by: name(reader.rest())?,
                 },
-                TREE => Self::Tree { root },
+                TREE => Self::Tree {
+                    root,
+                    made_by: name(reader.rest())?,
+                },
                 _ => return None,
             })
         };

@@ -7,7 +7,7 @@ use vellum_base::{PageId, SlotId};
 use vellum_btree::Tree;
 use vellum_btree::overflow::ChainRef;
 use vellum_gc::Budget;
-use vellum_txn::Transaction;
+use vellum_txn::{Class, Isolation, Transaction};
 
 /// Few enough for the log to be flushed by nobody else than the test.
 const BYTES: usize = 8_000;
@@ -227,4 +227,118 @@ fn chains_are_counted_by_the_index_of_their_row_and_the_snapshot_that_keeps_them
     world.rollback(young);
     world.collect();
     assert_eq!(chains(&world), 0);
+}
+
+/// A table of its own, adopted by the transaction that makes it.
+fn made(world: &World, rows: u32) -> Tree {
+    let tx = world.begin();
+    let tree = world.store.create_tree(&tx).unwrap();
+    for number in 0..rows {
+        world
+            .put(&tx, &tree, &number.to_be_bytes(), &[1; 50])
+            .unwrap();
+    }
+    world.store.adopt(&tx, tree.root()).unwrap();
+    world.commit(tx);
+    tree
+}
+
+fn dropped(world: &World, tree: &Tree) {
+    let tx = world.begin();
+    world.store.disown_tree(&tx, tree.root()).unwrap();
+    world.commit(tx);
+}
+
+#[test]
+fn trees_that_no_snapshot_sees_go_beneath_an_old_one() {
+    let world = World::new(4096, 256);
+    let before = made(&world, 500);
+    let old = world.begin_olap();
+    let pages = world.pages_in_use();
+    for _ in 0..20 {
+        dropped(&world, &made(&world, 500));
+        world.collect();
+        assert_eq!(world.pending(), 0);
+    }
+    assert!(world.pages_in_use() < pages + 16, "no tree is left");
+    // Of two one is seen by who comes between.
+    let (seen, unseen) = (made(&world, 500), made(&world, 500));
+    dropped(&world, &unseen);
+    let middle = world.begin_olap();
+    dropped(&world, &seen);
+    dropped(&world, &before);
+    world.collect();
+    assert_eq!(world.pending(), 2, "the old one sees the other");
+    assert_eq!(world.rows(&middle, &seen).len(), 500);
+    assert_eq!(world.rows(&old, &before).len(), 500);
+    world.rollback(middle);
+    world.collect();
+    assert_eq!(world.pending(), 1);
+    assert_eq!(world.rows(&old, &before).len(), 500);
+    world.rollback(old);
+    world.collect();
+    assert_eq!(world.pending(), 0);
+}
+
+#[test]
+fn v68_a_tree_waits_for_a_writer_that_has_given_up_the_snapshot_it_wrote_by() {
+    let world = World::new(4096, 256);
+    let other = world.table();
+    let writer = world.begin_with(Isolation::ReadCommitted, Class::Olap);
+    world.put(&writer, &other, b"first", b"v").unwrap();
+    // Those that have taken no snapshot since cannot have written to it.
+    let plain = world.begin_olap();
+    world.put(&plain, &other, b"plain", b"v").unwrap();
+    let idle = world.begin_with(Isolation::ReadCommitted, Class::Olap);
+    world.put(&idle, &other, b"idle", b"v").unwrap();
+    let tree = made(&world, 300);
+    writer.statement();
+    world
+        .put(&writer, &tree, &7u32.to_be_bytes(), b"w")
+        .unwrap();
+    dropped(&world, &tree);
+    writer.statement();
+    world.collect();
+    assert_eq!(world.pending(), 1, "its undo needs the tree");
+    world.rollback(writer);
+    let now = world.begin();
+    let found = world.get(&now, &tree, &7u32.to_be_bytes());
+    assert_eq!(found, Some(vec![1; 50]), "it was reverted there");
+    world.rollback(now);
+    world.collect();
+    assert_eq!(world.pending(), 0, "though writers are open");
+    world.rollback(plain);
+    world.rollback(idle);
+}
+
+#[test]
+fn a_drop_that_is_reverted_leaves_its_tree_to_the_next() {
+    let world = World::new(4096, 256);
+    let old = world.begin_olap();
+    let tree = made(&world, 300);
+    let tx = world.begin();
+    world.store.disown_tree(&tx, tree.root()).unwrap();
+    world.rollback(tx);
+    world.collect();
+    let now = world.begin();
+    assert_eq!(world.rows(&now, &tree).len(), 300);
+    world.rollback(now);
+    dropped(&world, &tree);
+    world.collect();
+    assert_eq!(world.pending(), 0);
+    world.rollback(old);
+}
+
+/// A session that declared nothing holds nothing back for long: it is asked to become analytical.
+#[test]
+fn dropped_trees_have_an_idle_session_promoted() {
+    let world = World::new(4096, 256);
+    let idle = world.begin();
+    for _ in 0..40 {
+        dropped(&world, &made(&world, 10));
+        world.collect();
+    }
+    assert!(world.manager.promotions() > 0);
+    assert!(world.pending() < 10, "{} trees", world.pending());
+    world.rollback(idle);
 }
