@@ -13,12 +13,20 @@ use std::process::Command;
 /// The two model checkers that `vellum_sync` knows.
 const CHECKERS: [&str; 2] = ["loom", "shuttle"];
 
+/// How many tests of a binary run at a time.
+const THREADS: &str = "RUST_TEST_THREADS";
+
 /// Runs every test of the workspace: unit, integration, documentation, loom, shuttle.
 ///
 /// # Errors
 /// If the source cannot be searched for suites.
 pub fn all(workspace: &Workspace, steps: &mut Steps) -> io::Result<()> {
     let mut everything = test(workspace);
+    // Most tests wait half of their time, for the disk or for each other. (A checker's compute.)
+    if std::env::var_os(THREADS).is_none() {
+        let cores = std::thread::available_parallelism().map_or(1, usize::from);
+        everything.env(THREADS, (2 * cores).to_string());
+    }
     steps.tests("tests", 1, everything.arg("--workspace"));
     for checker in CHECKERS {
         if let Some(mut suite) = checked(workspace, checker)? {
