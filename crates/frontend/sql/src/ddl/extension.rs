@@ -38,9 +38,8 @@ impl Ddl<'_> {
         }
         let schema = create.schema.as_ref().map(folded);
         let namespace = self.place_of(own, schema.as_deref())?;
-        let role = self.own_role()?;
         let catalog = &self.open.catalog.1;
-        if !role.create_database && !catalog.allows_in_database(self.owner, Rights::CREATE) {
+        if !catalog.allows_in_database(self.owner, Rights::CREATE) {
             let message = format!("permission denied to create extension \"{name}\"");
             return Err(
                 SqlError::new(sqlstate::INSUFFICIENT_PRIVILEGE, message).with_hint(

@@ -15,7 +15,7 @@ use crate::sqlstate;
 use crate::wire::CommandTag;
 use sqlparser::ast::{self, ConstraintUsingIndex, TableConstraint};
 use std::sync::Arc;
-use vellum_row::{ColumnId, Schema};
+use vellum_row::{Column, ColumnId, Schema};
 
 /// A constraint that is to stand on an index that is there.
 pub(super) struct Promoted<'c> {
@@ -32,6 +32,20 @@ impl<'c> Promoted<'c> {
         };
         Some(Self { said, primary })
     }
+}
+
+/// # Errors
+/// `42P16` for a column by which the rows of a table are told to replicas: its nulls would tell none apart.
+pub(super) fn check_no_identity(table: &Table, column: &Column) -> Result<()> {
+    let mut marked = table.indexes.iter().filter(|index| index.marks.identity);
+    if !marked.any(|index| index.key_columns().any(|part| part == column.id)) {
+        return Ok(());
+    }
+    let message = format!(
+        "column \"{}\" is in index used as replica identity",
+        column.name
+    );
+    Err(SqlError::new(sqlstate::INVALID_TABLE_DEFINITION, message))
 }
 
 impl Ddl<'_> {

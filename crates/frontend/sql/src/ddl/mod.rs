@@ -45,6 +45,7 @@ mod rewrite;
 mod rights;
 mod role;
 mod schema;
+mod schema_renamed;
 mod sequence;
 mod table;
 mod temporary;

@@ -73,23 +73,29 @@ impl Ddl<'_> {
         Ok(self.new_owner(&owner)?.0)
     }
 
-    /// ALTER SCHEMA … OWNER TO.
+    /// ALTER SCHEMA … OWNER TO and RENAME TO.
     ///
     /// # Errors
-    /// `3F000`; `42501` for who does not own it; `42704`; `0A000` for what else may be altered.
+    /// `3F000`; `42501` for who does not own it; `42704`, `42P06`; `0A000` for what else may be altered.
     pub(super) fn alter_schema(&mut self, alter: &ast::AlterSchema) -> Result<CommandTag> {
         let (_, name) = crate::bind::object_name(&alter.name)?;
-        let [ast::AlterSchemaOperation::OwnerTo { owner }] = alter.operations.as_slice() else {
-            return Err(SqlError::unsupported("this form of ALTER SCHEMA"));
-        };
         let found = self.open.catalog.1.namespace(&name).cloned();
         let schema = found.ok_or_else(|| super::no_schema(&name))?;
+        let tag = CommandTag::plain("ALTER SCHEMA");
+        let owner = match alter.operations.as_slice() {
+            [ast::AlterSchemaOperation::OwnerTo { owner }] => owner,
+            [ast::AlterSchemaOperation::Rename { name }] => {
+                self.rename_schema(&schema, name)?;
+                return Ok(tag);
+            }
+            _ => return Err(SqlError::unsupported("this form of ALTER SCHEMA")),
+        };
         if !self.open.catalog.1.owns(self.owner, &schema.owner) {
             return Err(denied(format!("must be owner of schema {name}")));
         }
         let (owner, role) = self.new_owner(owner)?;
         self.give_schema(&schema, &owner, role)?;
-        Ok(CommandTag::plain("ALTER SCHEMA"))
+        Ok(tag)
     }
 
     /// Gives a schema to another role.

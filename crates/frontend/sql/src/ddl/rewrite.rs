@@ -340,8 +340,9 @@ impl Ddl<'_> {
     /// bottom-up, without a version each.
     fn copy_rows(&mut self, from: &Relation, to: &Shape) -> Result<()> {
         let target = to.table();
-        let alone = to.has_key() && target.secondary().next().is_none();
-        if alone && self.comes_in_order(from, to)? {
+        // Looked at in any case: a null has no place in the key.
+        let ordered = to.has_key() && self.comes_in_order(from, to)?;
+        if ordered && target.secondary().next().is_none() {
             let transaction = &self.open.transaction;
             let source = from.table().ok_or_else(|| SqlError::internal("no table"))?;
             let mut cursor = transaction.cursor(source.storage.table(transaction)?, ..)?;

@@ -1,10 +1,10 @@
 //! CREATE SCHEMA, alone and with what is in it.
 
 use super::Ddl;
+use super::schema_renamed::check_schema_name;
 use crate::catalog::{Change, DefaultKind, Namespace, Oid};
 use crate::error::{Fields, Result, SqlError};
 use crate::parse::{Command, element};
-use crate::roles::Rights;
 use crate::sqlstate::{self, SqlState};
 use crate::wire::CommandTag;
 use sqlparser::ast::{self, Statement};
@@ -16,17 +16,7 @@ impl Ddl<'_> {
         name: &ast::SchemaName,
         if_not_exists: bool,
     ) -> Result<CommandTag> {
-        let catalog = &self.open.catalog.1;
-        let own = catalog.role(self.owner);
-        if own.is_none_or(|role| !role.create_database)
-            && !catalog.allows_in_database(self.owner, Rights::CREATE)
-        {
-            let message = format!(
-                "permission denied for database {}",
-                crate::database::DATABASE
-            );
-            return Err(SqlError::new(sqlstate::INSUFFICIENT_PRIVILEGE, message));
-        }
+        self.check_may_make_schemas()?;
         let (name, owner) = match name {
             ast::SchemaName::Simple(name) => (Some(name), None),
             ast::SchemaName::NamedAuthorization(name, owner) => (Some(name), Some(owner)),
@@ -40,11 +30,7 @@ impl Ddl<'_> {
             Some(name) => crate::bind::object_name(name)?.1,
             None => owner.clone(),
         };
-        if name.starts_with("pg_") {
-            let message = format!("unacceptable schema name \"{name}\"");
-            return Err(SqlError::new(sqlstate::SqlState::of("42939"), message)
-                .with_detail("The prefix \"pg_\" is reserved for system schemas."));
-        }
+        check_schema_name(&name)?;
         if self.open.catalog.1.namespace(&name).is_some() {
             let message = format!("schema \"{name}\" already exists");
             let error = SqlError::new(sqlstate::DUPLICATE_SCHEMA, message);

@@ -628,6 +628,7 @@ impl Ddl<'_> {
                     let message = format!("column \"{}\" is in a primary key", column.name);
                     return Err(SqlError::new(sqlstate::INVALID_TABLE_DEFINITION, message));
                 }
+                super::marks::check_no_identity(next, &column)?;
                 next.schema = Arc::new(next.schema.set_nullable(position, true));
             }
             ast::AlterColumnOperation::SetDefault { value } => {

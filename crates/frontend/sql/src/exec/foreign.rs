@@ -56,6 +56,9 @@ impl Run<'_, '_> {
         let Some(keys) = tables.get(&oid) else {
             return Ok(());
         };
+        if !self.env.keeps_foreign_keys() {
+            return Ok(());
+        }
         for foreign in &keys.references {
             // A row that is null in a part of a key that is to be whole is looked at whatever was changed, as in PostgreSQL.
             let is_same = || old.is_some_and(|old| same(old, new, &foreign.columns));
@@ -83,6 +86,9 @@ impl Run<'_, '_> {
         let Some(keys) = tables.get(&oid) else {
             return Ok(());
         };
+        if !self.env.keeps_foreign_keys() {
+            return Ok(());
+        }
         for foreign in &keys.referred {
             let columns = &foreign.target_columns;
             let null = columns.iter().any(|at| old[*at].is_null());

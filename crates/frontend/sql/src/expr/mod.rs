@@ -287,6 +287,10 @@ pub(crate) trait Environment {
     /// # Errors
     /// The function's.
     fn ask(&self, function: Builtin, arguments: &[Value]) -> Result<Value>;
+    /// Whether changes of rows look at foreign keys.
+    fn keeps_foreign_keys(&self) -> bool {
+        true
+    }
     /// What is kept of lists for the run.
     fn lists(&self) -> Option<&ListSets> {
         None

@@ -114,6 +114,7 @@ impl Session {
         value: Option<&str>,
         local: bool,
     ) -> Result<Option<&'static str>> {
+        self.settings.check_right(name)?;
         let before = self.settings.given(name);
         let value = value.or_else(|| self.begun_with(name));
         let value = value.map(str::to_owned);

@@ -145,6 +145,10 @@ impl Environment for Env<'_> {
         true
     }
 
+    fn keeps_foreign_keys(&self) -> bool {
+        !self.settings.is_replica()
+    }
+
     fn lists(&self) -> Option<&ListSets> {
         Some(&self.lists)
     }
@@ -333,6 +337,7 @@ impl Env<'_> {
         if name == "role" {
             settings.fix(&name, value.unwrap_or("none"));
         } else {
+            settings.check_right(&name)?;
             settings.set(&name, value)?;
             let notice = value.and_then(|value| setting_value::cut_notice(&name, value));
             self.notices.borrow_mut().extend(notice);

@@ -62,9 +62,12 @@ const ISOLATIONS: &[&str] = &[
 const STYLES: &[&str] = &["postgres", "postgres_verbose", "sql_standard", "iso_8601"];
 const COMMITS: &[&str] = &["local", "remote_write", "remote_apply", "on", "off"];
 
+/// What switches foreign keys off.
+pub(super) const REPLICATION_ROLE: &str = "session_replication_role";
+
 /// All of them, in order.
 #[rustfmt::skip]
-pub(super) const KNOWN: [Known; 62] = [
+pub(super) const KNOWN: [Known; 63] = [
     known("application_name", "", Kind::Text, "What the client calls itself."),
     known("bytea_output", "hex", Kind::OneOf(&["escape", "hex"]), "How bytes are written as text."),
     known("check_function_bodies", "on", Kind::Bool, "Says nothing here: there are no functions with bodies."),
@@ -117,6 +120,7 @@ pub(super) const KNOWN: [Known; 62] = [
     known("server_version", "15.0", Kind::Fixed, "PostgreSQL's version that this is compatible with."),
     known("server_version_num", "150000", Kind::Fixed, "The same as a number."),
     known("session_authorization", "", Kind::Fixed, "The role that the session is of."),
+    known(REPLICATION_ROLE, "origin", Kind::OneOf(&["origin", "replica", "local"]), "Whether foreign keys are looked at: not where it is \"replica\"."),
     known("standard_conforming_strings", "on", Kind::Fixed, "Whether a backslash in a literal is one."),
     known("statement_timeout", "0", TIME, "How long a statement may take; 0 is for ever."),
     known("synchronize_seqscans", "on", Kind::Bool, "Says nothing here."),

@@ -218,17 +218,21 @@ impl Session {
         let mut options = options;
         // What cannot be any more is passed over, as in PostgreSQL, where it is warned of.
         let mut begun = kept_settings::begun_with(&image, &options.user);
-        begun.retain(|(name, value)| settings.set(name, Some(value)).is_ok());
+        settings.is_superuser(image.role(&options.user).is_some_and(|role| role.superuser));
+        begun.retain(|(name, value)| {
+            let right = settings.check_right(name);
+            right.is_ok() && settings.set(name, Some(value)).is_ok()
+        });
         let is_role =
             |(name, _): &(String, String)| identity::NAMES.contains(&&*name.to_lowercase());
         let (roles, plain): (Vec<_>, Vec<_>) = options.settings.into_iter().partition(is_role);
         options.settings = plain;
         for (name, value) in &options.settings {
+            settings.check_right(name).map_err(SqlError::fatal)?;
             settings.set(name, Some(value)).map_err(SqlError::fatal)?;
             begun.retain(|(own, _)| !own.eq_ignore_ascii_case(name));
         }
         options.settings.extend(begun);
-        settings.is_superuser(image.role(&options.user).is_some_and(|role| role.superuser));
         let (pid, client) = (options.process_id, options.client);
         let cancel = CancelHandle::default();
         let activity = shared

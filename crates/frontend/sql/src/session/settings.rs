@@ -1,7 +1,7 @@
 //! SET and SHOW: the settings of a session.
 
 use super::encoding::Encoding;
-use super::known_settings::{KNOWN, Kind, LEVELS, shown_name};
+use super::known_settings::{KNOWN, Kind, LEVELS, REPLICATION_ROLE, shown_name};
 use super::setting_zone::zone_of;
 use super::{date_style, setting_value};
 use crate::error::{Result, Severity, SqlError};
@@ -71,6 +71,8 @@ struct Often {
     defaults: Characteristics,
     /// `client_min_messages`, by its place among the levels.
     level: usize,
+    /// Whether `session_replication_role` is that of a replica.
+    replica: bool,
 }
 
 /// The settings that are numbers and asked for by each statement or message.
@@ -103,6 +105,8 @@ impl SessionSettings {
         // The one that is not told of stands in front of NOTICE.
         let least = if least == "info" { "notice" } else { &*least };
         self.often.level = level(least);
+        let role = self.values.get(REPLICATION_ROLE);
+        self.often.replica = role.is_some_and(|role| role == "replica");
         let level = self.get("default_transaction_isolation");
         let is = |wanted: &str| {
             let level = level.as_ref();
@@ -125,6 +129,22 @@ impl SessionSettings {
             Severity::Warning => level("warning") >= self.often.level,
             Severity::Info | Severity::Error | Severity::Fatal => true,
         }
+    }
+
+    /// Whether foreign keys are not looked at.
+    pub fn is_replica(&self) -> bool {
+        self.often.replica
+    }
+
+    /// # Errors
+    /// `42501` for a setting that only a superuser may change.
+    pub fn check_right(&self, name: &str) -> Result<()> {
+        let name = name.to_lowercase();
+        if name != REPLICATION_ROLE || self.is_on("is_superuser") {
+            return Ok(());
+        }
+        let message = format!("permission denied to set parameter \"{name}\"");
+        Err(SqlError::new(sqlstate::INSUFFICIENT_PRIVILEGE, message))
     }
 
     /// What a transaction is that says nothing of it.

@@ -3,7 +3,7 @@
 use super::plans::Known;
 use super::run::{Output, Prepared};
 use super::{Progress, Session, TransactionStatus, gone};
-use crate::error::{Fields, Result};
+use crate::error::{Fields, Result, SqlError};
 use crate::parse::{self, Normalized, with_stack};
 use crate::sqlstate;
 use crate::wire::Sink;
@@ -95,8 +95,10 @@ impl Session {
         };
         self.start_statement()?;
         // N3: errors are those of the text as it is.
-        let Ok(program) = self.program(&prepared) else {
-            return Ok(None);
+        let program = match self.program(&prepared) {
+            Ok(program) => program,
+            Err(error) if is_end(&error) => return Err(error),
+            Err(_) => return Ok(None),
         };
         if program.params.len() != values.len() {
             return Ok(None);
@@ -142,9 +144,12 @@ impl Session {
         }
         let prepared = Session::prepare_one(form, statement, types);
         self.start_statement()?;
-        let brief = self
-            .program(&prepared)
-            .is_ok_and(|program| program.is_brief());
+        let brief = match self.program(&prepared) {
+            Ok(program) => program.is_brief(),
+            // That says nothing of the form.
+            Err(error) if is_end(&error) => return Err(error),
+            Err(_) => false,
+        };
         Ok(brief.then_some(prepared))
     }
 
@@ -207,4 +212,9 @@ pub(super) fn statement_in(statement: &Statement) -> Option<Statement> {
         _ => return None,
     };
     is_program(&inner).then_some(inner)
+}
+
+/// Whether a statement was ended from outside, whatever it is.
+fn is_end(error: &SqlError) -> bool {
+    [sqlstate::QUERY_CANCELED, sqlstate::ADMIN_SHUTDOWN].contains(&error.sqlstate())
 }

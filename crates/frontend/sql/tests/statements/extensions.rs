@@ -341,11 +341,16 @@ fn who_cannot_look_into_the_schema_calls_none_of_its_functions_but_in_defaults()
     client.ok("reset role; revoke all on t from r; revoke usage on schema s from r");
     client.ok("grant create on schema public to r; set role r");
     // Whoever owns an extension is not dropped.
-    client
-        .ok("reset role; revoke create on schema public from r; alter role r createdb; set role r");
+    client.ok("reset role; revoke create on schema public from r; alter role r createdb");
+    // Who may make databases may do so no more than others.
+    client.ok("set role r");
+    assert_eq!(client.state("create extension pgcrypto"), "42501");
+    assert_eq!(client.state("create schema mine"), "42501");
+    client.ok("reset role; grant create on database vellum to r; set role r");
     client.ok("create extension pgcrypto; reset role");
     assert_eq!(client.state("drop role r"), "2BP01");
-    client.ok("set role r; drop extension pgcrypto; reset role; drop role r");
+    client.ok("set role r; drop extension pgcrypto; reset role");
+    client.ok("revoke create on database vellum from r; drop role r");
 }
 
 /// Symptom: CREATE INDEX over a hash of 2^31 rounds could not be ended by anything but SIGKILL. Cause: what computes an index's columns has no ear for cancels.
