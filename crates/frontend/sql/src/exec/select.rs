@@ -5,6 +5,7 @@ use super::system::KeptRows;
 use super::{Flow, Run};
 use crate::error::{Result, SqlError};
 use crate::expr::{Out, RowRef, Subresult};
+use crate::general::is_unplanned;
 use crate::plan::{Body, Select, SortBy, SortKey, Source, SourceKind};
 use crate::sqlstate;
 use smallvec::SmallVec;
@@ -35,7 +36,19 @@ impl Run<'_, '_> {
         if let Some(reason) = select.general
             && (self.outer.is_none() || !reason.has_program())
         {
-            return self.general(select, each);
+            let (told, room) = (Cell::new(false), self.room());
+            let done = self.general(select, &mut |row| {
+                told.set(true);
+                each(row)
+            });
+            return match done {
+                // Slower than operators would be, and the same rows.
+                Err(none) if is_unplanned(&none) && reason.has_program() && !told.get() => {
+                    self.set_room(room);
+                    self.by_program(select, each, &told)
+                }
+                done => done,
+            };
         }
         let (told, room) = (Cell::new(false), self.room());
         let done = self.by_program(select, each, &told);

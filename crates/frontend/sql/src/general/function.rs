@@ -155,11 +155,14 @@ pub(super) enum Test {
     Rows(RowTest),
 }
 
-/// A subquery that is asked for, and the columns that its function is called with: table and position.
+/// A subquery that is asked for.
 #[derive(Clone, Debug)]
 pub(super) struct AskedFor<'t> {
     pub subquery: &'t Subquery,
+    /// How many columns each table has.
     pub widths: Vec<usize>,
+    /// The columns that it reads, which its function is called with: table and position.
+    pub places: Vec<(u16, u16)>,
     /// What becomes of its rows and of the values that stand behind the columns.
     pub test: Test,
 }

@@ -188,13 +188,16 @@ impl<'h, 'r, 'w, 'e> StatementHost<'h, 'r, 'w, 'e> {
     fn subquery(&self, number: usize, row: &[Value]) -> Result<Value> {
         let asked = self.sources.asked.get(number);
         let asked = asked.ok_or_else(|| SqlError::internal("a subquery of nothing"))?;
-        let mut rest = row;
-        let mut rows = Vec::with_capacity(asked.widths.len());
-        for width in &asked.widths {
-            let (own, others) = rest.split_at(*width);
-            rows.push(RowRef::Values(own));
-            rest = others;
+        let (read, rest) = row.split_at(asked.places.len());
+        // What it does not read it does not look at.
+        let made = asked.widths.iter().map(|width| vec![Value::Null; *width]);
+        let mut made: Vec<Vec<Value>> = made.collect();
+        for ((table, position), value) in asked.places.iter().zip(read) {
+            let place = made.get_mut(usize::from(*table));
+            let place = place.and_then(|table| table.get_mut(usize::from(*position)));
+            *place.ok_or_else(|| SqlError::internal("a column of no table"))? = value.clone();
         }
+        let rows: Vec<RowRef<'_>> = made.iter().map(|row| RowRef::Values(row)).collect();
         let frame = self.run.frame(&rows, &[], &[]);
         match (
             self.run.subquery_within(asked.subquery, &frame)?,

@@ -2,7 +2,7 @@
 
 use super::order::{Equality, Estimate, order};
 use super::shape::{has_subquery, reads_only};
-use super::translate::{STEPS_MAX, Translation, built};
+use super::translate::{STEPS_MAX, Subqueries, Translation, built};
 use crate::error::{Result, SqlError};
 use crate::exec::Run;
 use crate::expr::Expr;
@@ -294,10 +294,11 @@ impl<'t> Translation<'t, '_, '_> {
                 Join::Full => Joined::Full,
                 _ => Joined::Left,
             };
-            if conditions.iter().any(|expr| has_subquery(expr)) {
-                return Err(SqlError::unsupported("a subquery in ON of an outer join"));
-            }
-            let terms = self.guarded(&conditions, &[], subs)?;
+            // DataFusion makes no joins of subqueries that stand in the condition of another one.
+            let around = std::mem::replace(&mut self.subqueries, Subqueries::Asked);
+            let terms = self.guarded(&conditions, &[], subs);
+            self.subqueries = around;
+            let terms = terms?;
             let joined = built(left.join(right, joined, terms))?;
             return self.filter(joined, behind, subs);
         }

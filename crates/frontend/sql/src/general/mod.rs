@@ -8,6 +8,7 @@
 //!
 //! Not here: which queries come here (`plan`: [`Select::general`]).
 
+mod correlated;
 mod fold;
 mod function;
 mod host;
@@ -35,6 +36,8 @@ use vellum_row::ValueRef;
 
 /// How many times `work_mem` a query may have whose joins do not fit into it: as much as PostgreSQL gives to four joins by hash, twice `work_mem` each.
 pub(crate) const JOIN_MEMORY: usize = 8;
+/// What a query for operators fails with that they have no plan for.
+const UNPLANNED: &str = "this query has no plan";
 /// Bytes that it has then at least: operators take batches of many rows, which a small `work_mem` has no room for, however often they are spilled.
 const AGAIN_LEAST: usize = 64 << 20;
 
@@ -198,9 +201,13 @@ fn told(error: Error) -> SqlError {
             .with_hint("Raise work_mem."),
         Error::File(error) => SqlError::of_temporary_file(&error),
         Error::Unplanned(text) => {
-            SqlError::new(sqlstate::FEATURE_NOT_SUPPORTED, "this query has no plan")
-                .with_detail(text)
+            SqlError::new(sqlstate::FEATURE_NOT_SUPPORTED, UNPLANNED).with_detail(text)
         }
         Error::Internal(text) => SqlError::internal(text),
     }
+}
+
+/// Whether operators have no plan for a query.
+pub(crate) fn is_unplanned(error: &SqlError) -> bool {
+    error.sqlstate() == sqlstate::FEATURE_NOT_SUPPORTED && error.message() == UNPLANNED
 }

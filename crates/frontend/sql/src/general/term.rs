@@ -8,6 +8,7 @@
 //! - G3 Terms of a filter or a join may be looked at in any order, and about rows of which others are false: operators do both. So a term that may fail has in it what keeps it from
 //!   that ([`Translation::guarded`]).
 
+use super::correlated::{columns_of, joins};
 use super::function::{Asked, AskedFor, Evaluated, Test};
 use super::shape::{decimal, has_subquery, operation, places_read, type_of};
 use super::translate::{Level, Subqueries, Translation};
@@ -621,11 +622,11 @@ impl<'t> Translation<'t, '_, '_> {
         let joined = self.subqueries == Subqueries::Joined;
         match subquery.kind {
             // A join knows whether there is a row, not how many.
-            SubqueryKind::Exists if joined && has_some(&subquery.select) => {
+            SubqueryKind::Exists if joined && joins(subquery) && has_some(&subquery.select) => {
                 let relation = self.inner(&subquery.select)?;
                 Ok(Some(Term::exists(relation, false)))
             }
-            SubqueryKind::Scalar if joined => {
+            SubqueryKind::Scalar if joined && joins(subquery) => {
                 let relation = self.inner(&subquery.select)?;
                 Ok(Some(Term::scalar(relation).map_err(super::told)?))
             }
@@ -646,7 +647,8 @@ impl<'t> Translation<'t, '_, '_> {
         // An anti join that heeds nulls heeds those of all rows, not of those only that belong to the row at hand; and of an operand that is the
         // same for all rows it heeds none.
         let apart = (negated || self.exact > 0) && (correlated || !reads_columns(operand));
-        if self.subqueries == Subqueries::Asked || apart && self.level().slots.is_empty() {
+        let asked = self.subqueries == Subqueries::Asked || correlated && !joins(subquery);
+        if asked || apart && self.level().slots.is_empty() {
             if !correlated {
                 // One list for all rows.
                 return Ok(None);
@@ -684,23 +686,32 @@ impl<'t> Translation<'t, '_, '_> {
         test: Test,
     ) -> Result<Term> {
         // Who is asked knows the rows of one query only, not those of the one around it.
-        if self.levels.len() > 1
-            && self.subqueries == Subqueries::Joined
-            && matches!(test, Test::Rows(_))
-        {
+        let levels = self.levels.len();
+        let further = usize::from(subquery.select.reads_up_to().saturating_sub(1));
+        if levels > 1 && (matches!(test, Test::Rows(_)) || further > 0) {
             return Err(SqlError::unsupported("rows of a subquery in a subquery"));
         }
         let level = self.level();
-        let widths = level.tables.iter().map(Vec::len).collect();
-        let columns = level.tables.iter().flatten();
-        let mut arguments: Vec<Term> = columns.map(|column| column.term()).collect();
         if !level.slots.is_empty() {
             return Err(SqlError::unsupported("this subquery of a group"));
+        }
+        let widths = level.tables.iter().map(Vec::len).collect();
+        // Only these: a join in parentheses has no columns of the tables before it.
+        let mut places = Vec::new();
+        columns_of(subquery, &mut |place| {
+            if !places.contains(&place) {
+                places.push(place);
+            }
+        });
+        let mut arguments = Vec::with_capacity(places.len() + operands.len());
+        for &(table, position) in &places {
+            arguments.push(self.column(&Expr::Column { table, position })?);
         }
         arguments.extend(operands);
         self.sources.asked.push(AskedFor {
             subquery,
             widths,
+            places,
             test,
         });
         let number = self.sources.asked.len() - 1;

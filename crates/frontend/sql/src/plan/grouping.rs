@@ -225,13 +225,14 @@ fn check_key((expr, ty): &(Expr, Type)) -> Result<()> {
 }
 
 /// Adds those columns that are read of tables whose whole primary key is among the keys: they are the same for all rows of a group, and SQL lets them
-/// be read. So are subqueries that read nothing else of the query.
+/// be read. So are subqueries that read nothing else of the query. Of `several` sets of keys nothing is added: what is no key of a set is null there.
 ///
 /// # Errors
-/// `42803` for a subquery that reads what may differ within a group.
+/// `42803` for a subquery that reads what may differ within a group; `0A000` for one that reads keys of several sets.
 pub(super) fn depending(
     keys: &mut Vec<(Expr, Type)>,
     read: &[Expr],
+    several: bool,
     scope: &Scope,
     subqueries: &[Subquery],
 ) -> Result<()> {
@@ -255,6 +256,12 @@ pub(super) fn depending(
     let mut same = Vec::new();
     for expr in read {
         of_group(expr, keys, &apart, (scope, subqueries), &mut same)?;
+    }
+    if several {
+        return match same.is_empty() {
+            true => Ok(()),
+            false => Err(SqlError::unsupported("a subquery of grouping sets")),
+        };
     }
     if apart.contains(&true) {
         for expr in read {
@@ -345,9 +352,7 @@ fn of_group(
     }
     let ty = match (&subquery.kind, subquery.select.types.first()) {
         (SubqueryKind::Scalar, Some(ty)) => *ty,
-        (SubqueryKind::Array(_), _) | (SubqueryKind::Scalar, None) => {
-            return Err(SqlError::unsupported("such a subquery of a group"));
-        }
+        (SubqueryKind::Array(element), _) => element.gathered(),
         _ => Type::Bool,
     };
     let mut computed = false;
@@ -436,6 +441,46 @@ fn check_sets(count: usize) -> Result<()> {
     if count > SETS_MAX {
         let text = format!("too many grouping sets present (maximum {SETS_MAX})");
         return Err(SqlError::new(sqlstate::STATEMENT_TOO_COMPLEX, text));
+    }
+    Ok(())
+}
+
+/// Replaces what is a group's key by its slot, and slots of aggregates and of GROUPING by those behind the keys.
+pub(super) fn regroup(
+    expr: &mut Expr,
+    keys: &[Expr],
+    aggregates: usize,
+    scope: &Scope,
+) -> Result<()> {
+    if let Some(at) = keys.iter().position(|key| key == expr) {
+        *expr = Expr::Slot(at as u16);
+        return Ok(());
+    }
+    match expr {
+        // Window functions come behind the groups.
+        Expr::Slot(number) if *number >= WINDOW_SLOTS => {}
+        Expr::Slot(number) if *number >= GROUPING_SLOTS => {
+            *number = *number - GROUPING_SLOTS + (keys.len() + aggregates) as u16;
+        }
+        Expr::Slot(number) => *number += keys.len() as u16,
+        Expr::Column { table, position } => {
+            let table = &scope.tables[usize::from(*table)];
+            let column = &table.columns[usize::from(*position)].name;
+            let message = format!(
+                "column \"{}.{column}\" must appear in the GROUP BY clause or be used in an aggregate function",
+                table.name
+            );
+            return Err(SqlError::new(sqlstate::GROUPING_ERROR, message));
+        }
+        other => {
+            let mut result = Ok(());
+            other.children_mut(&mut |child| {
+                if result.is_ok() {
+                    result = regroup(child, keys, aggregates, scope);
+                }
+            });
+            return result;
+        }
     }
     Ok(())
 }

@@ -29,6 +29,7 @@ mod rules;
 mod select;
 mod set_function;
 mod sets;
+mod sets_behind;
 mod through;
 mod updatable;
 mod with_order;
@@ -49,7 +50,7 @@ pub(crate) use lock::{LockWait, RowLock};
 pub(crate) use merge::{Merge, MergeAction};
 pub(crate) use output::{apart, check_equality, index_column_names};
 pub(crate) use path::{Access, Bounds, Several, choose};
-pub(crate) use reads::{reads_from, tables_read};
+pub(crate) use reads::{columns_read, reads_from, tables_read};
 pub(crate) use rules::Rules;
 pub(crate) use select::{
     Body, Grouping, Join, Recursive, Select, SortBy, SortKey, Source, SourceKind, is_whole,

@@ -10,7 +10,7 @@ pub(crate) fn tables_read(expr: &Expr, subqueries: &[Subquery], each: &mut dyn F
 }
 
 /// The same with the positions of the columns.
-pub(super) fn columns_read(expr: &Expr, subqueries: &[Subquery], each: &mut dyn FnMut(u16, u16)) {
+pub(crate) fn columns_read(expr: &Expr, subqueries: &[Subquery], each: &mut dyn FnMut(u16, u16)) {
     Reads::new(each).expression(expr, subqueries);
 }
 
@@ -36,6 +36,8 @@ struct Reads<'e> {
     volatile: bool,
     /// Whether a query that it came by locks rows.
     locks: bool,
+    /// How many queries around the one that is asked about the furthest is whose columns are read.
+    furthest: u16,
 }
 
 impl<'e> Reads<'e> {
@@ -45,6 +47,7 @@ impl<'e> Reads<'e> {
             each,
             volatile: false,
             locks: false,
+            furthest: 0,
         }
     }
 
@@ -57,6 +60,9 @@ impl<'e> Reads<'e> {
                 table,
                 position,
             } if *level == self.depth => (self.each)(*table, *position),
+            Expr::Outer { level, .. } => {
+                self.furthest = self.furthest.max(level.saturating_sub(self.depth));
+            }
             Expr::Subquery(number)
             | Expr::InSubquery {
                 subquery: number, ..
@@ -185,6 +191,14 @@ impl<'e> Reads<'e> {
 }
 
 impl Select {
+    /// How many queries around it the furthest is whose columns it reads.
+    pub(crate) fn reads_up_to(&self) -> u16 {
+        let mut nothing = |_, _| {};
+        let mut reads = Reads::new(&mut nothing);
+        reads.select(self);
+        reads.furthest
+    }
+
     /// Whether its rows may be others when it is run again, or something is done twice then.
     pub(crate) fn is_volatile(&self) -> bool {
         let mut nothing = |_, _| {};

@@ -2,14 +2,13 @@
 
 use super::apart::Readers;
 use super::general::reads_much;
-use super::grouping::{asked_keys, check_distinct_order, depending};
+use super::grouping::{asked_keys, check_distinct_order, depending, regroup};
 use super::output::{check_equality, check_targets};
 use super::path::{self, Access, Wanted, wanted_order};
 use super::reads::reads_before;
+use super::sets_behind::{Leaves, arguments_of, check_known, divide, windows_before};
 use super::{General, OutputColumn, RowLock, SetCall, Subquery, SubqueryKind, factored};
-use crate::bind::{
-    Aggregate, Binder, Bound, GROUPING_SLOTS, OuterScope, Scope, WINDOW_SLOTS, Window,
-};
+use crate::bind::{Aggregate, Binder, Bound, OuterScope, Window};
 use crate::catalog::Relation;
 use crate::error::{Result, SqlError};
 use crate::expr::Expr;
@@ -386,6 +385,9 @@ impl Binder<'_> {
         order: &[ast::OrderByExpr],
     ) -> Result<(Select, Vec<OutputColumn>)> {
         check_clauses(select)?;
+        // Nothing in its limits asks a query, or has to be known to who sorts.
+        let reason = self.general;
+        let alone = self.subqueries.is_empty() && reason != Some(General::Ties);
         let literals_as = std::mem::take(&mut self.literals_as);
         // Not in FROM and WHERE.
         let asked_around = self.groupings.take();
@@ -456,7 +458,7 @@ impl Binder<'_> {
         let mut windows = self.windows.take().unwrap_or_default();
         let asked = std::mem::replace(&mut self.groupings, asked_around);
         let groups = !keys.is_empty() || !aggregates.is_empty() || having.is_some();
-        if sets.is_none() && groups {
+        if sets.is_some() || groups {
             let sorted = sort.iter().filter_map(|key| match &key.expr {
                 SortBy::Expr(expr) => Some(expr),
                 SortBy::Output(_) => None,
@@ -472,7 +474,34 @@ impl Binder<'_> {
             for window in &mut windows {
                 window.expressions_mut(&mut |expr| read.push(expr.clone()));
             }
-            depending(&mut keys, &read, &self.scope, &self.subqueries)?;
+            if lists_sets {
+                read.extend(arguments_of(&sources).cloned());
+            }
+            let several = sets.is_some();
+            depending(&mut keys, &read, several, &self.scope, &self.subqueries)?;
+        }
+        let mut behind = None;
+        let parted = groups || !windows.is_empty();
+        if lists_sets && parted && !windows_before(&mut windows, &self.scope.tables) {
+            let leaves = Leaves {
+                tables: &self.scope.tables,
+                keys: &keys,
+                aggregates: &aggregates,
+                windows: &windows,
+                subqueries: &self.subqueries,
+            };
+            let list = (&mut output, &columns[..]);
+            let alone = alone && apart.is_empty();
+            behind = divide(
+                &mut sources,
+                leaves,
+                (having.as_ref(), alone),
+                list,
+                &mut sort,
+            )?;
+        }
+        if lists_sets && behind.is_none() {
+            check_known(&sources)?;
         }
         let (keys, types): (Vec<Expr>, Vec<Type>) = keys.into_iter().unzip();
         let asked = asked_keys(asked.unwrap_or_default(), &keys)?;
@@ -542,6 +571,11 @@ impl Binder<'_> {
             grouping,
             windows,
             output,
+        };
+        let ordered = ordered && behind.is_none();
+        let (body, sort) = match behind {
+            Some(behind) => self.set_behind(body, behind, reason),
+            None => (body, sort),
         };
         let mut select = plain(body, sort);
         select.distinct = distinct;
@@ -749,41 +783,6 @@ fn check_clauses(select: &ast::Select) -> Result<()> {
         || !select.sort_by.is_empty();
     if odd {
         return Err(SqlError::unsupported("this clause of SELECT"));
-    }
-    Ok(())
-}
-
-/// Replaces what is a group's key by its slot, and slots of aggregates and of GROUPING by those behind the keys.
-fn regroup(expr: &mut Expr, keys: &[Expr], aggregates: usize, scope: &Scope) -> Result<()> {
-    if let Some(at) = keys.iter().position(|key| key == expr) {
-        *expr = Expr::Slot(at as u16);
-        return Ok(());
-    }
-    match expr {
-        // Window functions come behind the groups.
-        Expr::Slot(number) if *number >= WINDOW_SLOTS => {}
-        Expr::Slot(number) if *number >= GROUPING_SLOTS => {
-            *number = *number - GROUPING_SLOTS + (keys.len() + aggregates) as u16;
-        }
-        Expr::Slot(number) => *number += keys.len() as u16,
-        Expr::Column { table, position } => {
-            let table = &scope.tables[usize::from(*table)];
-            let column = &table.columns[usize::from(*position)].name;
-            let message = format!(
-                "column \"{}.{column}\" must appear in the GROUP BY clause or be used in an aggregate function",
-                table.name
-            );
-            return Err(SqlError::new(sqlstate::GROUPING_ERROR, message));
-        }
-        other => {
-            let mut result = Ok(());
-            other.children_mut(&mut |child| {
-                if result.is_ok() {
-                    result = regroup(child, keys, aggregates, scope);
-                }
-            });
-            return result;
-        }
     }
     Ok(())
 }
