@@ -12,7 +12,7 @@
 use crate::delta;
 use crate::error::{Result, damaged};
 use crate::store::VersionStore;
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 use std::sync::OnceLock;
 use vellum_base::{PageId, Timestamp};
 use vellum_btree::{LeafCopy, Seek, Tree};
@@ -55,7 +55,7 @@ impl Dropped {
 
 /// Who made the trees that were made since the database was opened, and are not dropped: every snapshot sees who made the others.
 #[derive(Debug, Default)]
-pub(crate) struct Made(HashMap<PageId, VersionStamp>);
+pub(crate) struct Made(BTreeMap<PageId, VersionStamp>);
 
 impl Made {
     /// The tree of this root is made. One that was there before was given up.

@@ -31,6 +31,10 @@ impl Ddl<'_> {
         if !catalog.owns(self.owner, &schema.owner) {
             return Err(denied(format!("must be owner of schema {}", schema.name)));
         }
+        // A session knows its temporary schema by its name, and everybody the others.
+        if schema.name.starts_with("pg_") || &*schema.name == "information_schema" {
+            return Err(denied(format!("must be owner of schema {}", schema.name)));
+        }
         self.check_may_make_schemas()?;
         check_schema_name(&name)?;
         self.enter_schema(schema.oid, Mode::Alone)?;

@@ -85,8 +85,10 @@ impl<'t> Translation<'t, '_, '_> {
                 Term::all(terms)
             }
             Expr::Or(list) if self.takes_apart(list, subs) => {
-                let terms: Vec<Term> = self.conditions(list, subs)?;
-                Term::any(terms)
+                self.below_or += 1;
+                let terms = self.conditions(list, subs);
+                self.below_or -= 1;
+                Term::any(terms?)
             }
             Expr::Not(operand) if has_subquery(operand) || self.is_leaf(operand) => {
                 self.condition(operand, subs)?.negated()
@@ -647,8 +649,10 @@ impl<'t> Translation<'t, '_, '_> {
         // An anti join that heeds nulls heeds those of all rows, not of those only that belong to the row at hand; and of an operand that is the
         // same for all rows it heeds none.
         let apart = (negated || self.exact > 0) && (correlated || !reads_columns(operand));
+        // Below an OR it is a mark beside each row, which knows no null.
+        let marked = negated && !correlated && self.below_or > 0;
         let asked = self.subqueries == Subqueries::Asked || correlated && !joins(subquery);
-        if asked || apart && self.level().slots.is_empty() {
+        if asked || marked || apart && self.level().slots.is_empty() {
             if !correlated {
                 // One list for all rows.
                 return Ok(None);

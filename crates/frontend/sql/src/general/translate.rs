@@ -63,6 +63,8 @@ pub(super) struct Translation<'t, 'r, 'w> {
     pub in_order: bool,
     /// Expressions that it is inside of for which false and null are not the same.
     pub exact: u32,
+    /// ORs that it is inside of.
+    pub below_or: u32,
     /// Queries that it is inside of.
     height: usize,
     line: Line,
@@ -85,6 +87,7 @@ impl<'t, 'r, 'w> Translation<'t, 'r, 'w> {
         Self {
             run,
             exact: 0,
+            below_or: 0,
             symbols: Symbols::default(),
             levels: Vec::new(),
             sources: Sources::default(),
@@ -172,9 +175,10 @@ impl<'t, 'r, 'w> Translation<'t, 'r, 'w> {
         }
         self.height += 1;
         self.levels.push(Level::default());
-        let around = std::mem::take(&mut self.exact);
+        let exact = std::mem::take(&mut self.exact);
+        let below_or = std::mem::take(&mut self.below_or);
         let relation = self.whole(select, top && !select.locks.is_empty());
-        self.exact = around;
+        (self.exact, self.below_or) = (exact, below_or);
         self.levels.pop();
         self.height -= 1;
         relation

@@ -384,5 +384,7 @@ fn errors_of_constraints_name_the_table_with_its_schema() {
     client.ok("create temp table t (n int not null)");
     let error = client.failure("insert into t values (null)");
     let schema = error.fields().schema.clone().unwrap_or_default();
-    assert!(schema.starts_with("pg_temp_"), "{schema}");
+    assert!(schema.starts_with("pg_temp_"), "{schema}"); // It is known by that name.
+    let (state, _) = client.fails(&format!("alter schema {schema} rename to lasting"));
+    assert_eq!(state, "42501");
 }
