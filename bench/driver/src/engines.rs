@@ -32,6 +32,8 @@ pub enum EngineName {
     Rocksdb,
     /// SQLite in WAL mode
     Sqlite,
+    /// WiredTiger: B-trees in a cache, with a log
+    Wiredtiger,
 }
 
 impl EngineName {
@@ -46,6 +48,7 @@ impl EngineName {
             Self::Redb => "redb",
             Self::Rocksdb => "rocksdb",
             Self::Sqlite => "sqlite",
+            Self::Wiredtiger => "wiredtiger",
         }
     }
 
@@ -231,6 +234,12 @@ pub(crate) fn measure_on<E: Engine>(
             |settings: &Settings| vellum_peers::sqlite::SqliteEngine::open(&peer(settings)),
             lines,
         ),
+        #[cfg(feature = "wiredtiger")]
+        EngineName::Wiredtiger => measure_workload(
+            workload,
+            |settings: &Settings| vellum_peers::wiredtiger::WiredtigerEngine::open(&peer(settings)),
+            lines,
+        ),
         #[cfg(not(all(
             feature = "canopydb",
             feature = "fjall",
@@ -238,7 +247,8 @@ pub(crate) fn measure_on<E: Engine>(
             feature = "postgresql",
             feature = "redb",
             feature = "rocksdb",
-            feature = "sqlite"
+            feature = "sqlite",
+            feature = "wiredtiger"
         )))]
         other => Err(Failure::Usage(format!(
             "{} is not in this build, for {}",

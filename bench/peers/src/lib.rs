@@ -13,12 +13,16 @@
 //! | redb | one at a time, the others wait | a commit a second is durable, those behind the last such are lost | cache as given |
 //! | SQLite | one at a time, the others wait | WAL, `synchronous=OFF`: a crash of the machine may damage the file | page cache as given, one a session |
 //! | canopydb | any number, first to commit wins (snapshot); one alone has an exclusive transaction | log written, synced every second | page cache as given, changed pages beside it |
-//! | RocksDB | any number, first to write wins, the others wait (snapshot) | log in the kernel's memory | block cache as given, write buffers beside it; a transaction's writes until its end |
+//! | RocksDB | any number, first to write wins, the others wait (snapshot); sorted loads go past transactions | log in the kernel's memory | block cache as given, write buffers beside it; a transaction's writes until its end |
+//! | WiredTiger | any number, first to write wins (snapshot); sorted loads into untouched tables go past transactions | log written after a moment, synced with its files and checkpoints | cache as given, the kernel's beside it |
 //! | PostgreSQL | any number, first to write wins, the others wait (snapshot) | `synchronous_commit=off` | `shared_buffers` as given, the kernel's cache beside it |
 //! | fjall | any number, first to commit wins (serializable); sorted loads go past transactions | journal in the kernel's memory | block cache as given, write buffers beside it |
 
-// LMDB's files are mapped: opening them is unsafe, and says why.
-#![cfg_attr(not(feature = "lmdb"), forbid(unsafe_code))]
+// LMDB's files are mapped: opening them is unsafe, and says why. WiredTiger is called as the C that it is.
+#![cfg_attr(
+    not(any(feature = "lmdb", feature = "wiredtiger")),
+    forbid(unsafe_code)
+)]
 
 #[cfg(feature = "canopydb")]
 pub mod canopydb;
@@ -34,6 +38,8 @@ pub mod redb;
 pub mod rocksdb;
 #[cfg(feature = "sqlite")]
 pub mod sqlite;
+#[cfg(feature = "wiredtiger")]
+pub mod wiredtiger;
 
 use std::path::PathBuf;
 use vellum_workload::engine::EngineError;
@@ -71,6 +77,8 @@ pub const BUILT: &[&str] = &[
     "rocksdb",
     #[cfg(feature = "sqlite")]
     "sqlite",
+    #[cfg(feature = "wiredtiger")]
+    "wiredtiger",
 ];
 
 /// A session was asked outside of a transaction.

@@ -6,9 +6,12 @@ use std::io::Write;
 use vellum_peers::PeerSettings;
 use vellum_workload::conformance::check;
 
-/// Makes a test of a peer, in both durabilities.
+/// Makes a test of a peer, in both durabilities; as an engine that so many clients at a time write to, where that makes a difference.
 macro_rules! conforms {
     ($name:ident, $feature:literal, $engine:path) => {
+        conforms!($name, $feature, $engine, 4);
+    };
+    ($name:ident, $feature:literal, $engine:path, $writers:literal) => {
         #[cfg(feature = $feature)]
         #[test]
         fn $name() {
@@ -25,7 +28,7 @@ macro_rules! conforms {
                     sync,
                     sessions: 4,
                     tables: vellum_workload::conformance::TABLES.len(),
-                    writers: 4,
+                    writers: $writers,
                 };
                 check(|| <$engine>::open(&settings).unwrap());
             }
@@ -37,6 +40,13 @@ conforms!(
     canopydb_conforms,
     "canopydb",
     vellum_peers::canopydb::CanopydbEngine
+);
+// It is told of one, and waits where there are two all the same.
+conforms!(
+    canopydb_conforms_where_writers_are_exclusive,
+    "canopydb",
+    vellum_peers::canopydb::CanopydbEngine,
+    1
 );
 conforms!(fjall_conforms, "fjall", vellum_peers::fjall::FjallEngine);
 conforms!(lmdb_conforms, "lmdb", vellum_peers::lmdb::LmdbEngine);
@@ -56,6 +66,11 @@ conforms!(
     "sqlite",
     vellum_peers::sqlite::SqliteEngine
 );
+conforms!(
+    wiredtiger_conforms,
+    "wiredtiger",
+    vellum_peers::wiredtiger::WiredtigerEngine
+);
 
 #[test]
 fn what_is_built_in_has_the_names_of_the_features() {
@@ -67,6 +82,7 @@ fn what_is_built_in_has_the_names_of_the_features() {
         ("redb", cfg!(feature = "redb")),
         ("rocksdb", cfg!(feature = "rocksdb")),
         ("sqlite", cfg!(feature = "sqlite")),
+        ("wiredtiger", cfg!(feature = "wiredtiger")),
     ] {
         assert_eq!(vellum_peers::BUILT.contains(&name), built, "{name}");
     }

@@ -9,6 +9,8 @@ use std::sync::Barrier;
 
 const ROWS: Table = Table::at(0);
 const OTHERS: Table = Table::at(1);
+/// Nothing is written or read there before it is loaded.
+const LOADED: Table = Table::at(2);
 
 /// The tables of the suite.
 pub const TABLES: &[TableSpec] = &[
@@ -20,6 +22,10 @@ pub const TABLES: &[TableSpec] = &[
         table: OTHERS,
         name: "others",
     },
+    TableSpec {
+        table: LOADED,
+        name: "loaded",
+    },
 ];
 
 /// Runs the suite on engines that `open` opens: the second call finds what the first one's made durable.
@@ -28,24 +34,45 @@ pub const TABLES: &[TableSpec] = &[
 /// Where the engine does not do what it must.
 pub fn check<E: Engine>(mut open: impl FnMut() -> E) {
     let mut engine = open();
+    assert_eq!(
+        names(&engine).unwrap_or_default(),
+        [""; 0],
+        "tables of nobody"
+    );
     engine.ensure_tables(TABLES).expect("tables");
     {
         let mut session = engine.open_session().expect("a session");
         reads_and_writes(&mut session);
         order(&mut session);
         rolls_back(&mut session);
-        loads(&mut session);
+        // Where there are others, where there are none, and behind those.
+        loads(&mut session, OTHERS, 0);
+        loads(&mut session, LOADED, 0);
+        loads(&mut session, LOADED, 1_000);
     }
     snapshots_stay(&engine);
     no_update_is_lost(&engine, Isolation::Snapshot);
     engine.checkpoint().expect("a checkpoint");
     drop(engine);
     let mut engine = open();
+    if let Some(names) = names(&engine) {
+        let mut made: Vec<&str> = TABLES.iter().map(|spec| spec.name).collect();
+        made.sort_unstable();
+        assert_eq!(names, made, "what it says to hold");
+    }
     engine.ensure_tables(TABLES).expect("tables that are there");
     let mut session = engine.open_session().expect("a session");
     begin(&mut session, TxOptions::READ_ONLY);
     assert_eq!(get(&mut session, ROWS, b"kept"), Some(b"for good".to_vec()));
+    assert_eq!(loaded(&mut session, LOADED), 2_000, "what was loaded");
     session.commit().expect("the end of a reader");
+}
+
+/// The tables that an engine lists, in order, where it can.
+fn names(engine: &impl Engine) -> Option<Vec<String>> {
+    let mut names = engine.table_names().expect("the tables' names")?;
+    names.sort_unstable();
+    Some(names)
 }
 
 /// Runs what an engine must do besides that has [`Isolation::ReadCommitted`]. On an empty directory, too.
@@ -183,7 +210,11 @@ fn order(session: &mut impl Session) {
         session.insert(OTHERS, key, key).expect("an insert");
     }
     session.commit().expect("a commit");
-    for options in [TxOptions::READ_ONLY, TxOptions::READ_WRITE] {
+    for options in [
+        TxOptions::READ_ONLY,
+        TxOptions::READ_WRITE,
+        TxOptions::ANALYTICAL,
+    ] {
         begin(session, options);
         let mut found = |from: &[u8], direction, most: usize| {
             let mut rows: Vec<Vec<u8>> = Vec::new();
@@ -231,9 +262,10 @@ fn rolls_back(session: &mut impl Session) {
     session.commit().expect("a commit");
 }
 
-fn loads(session: &mut impl Session) {
+/// Loads a thousand rows behind as many as there are of them.
+fn loads(session: &mut impl Session, table: Table, rows: u64) {
     begin(session, TxOptions::READ_WRITE);
-    let mut number = 0_u64;
+    let mut number = rows;
     let next = |key: &mut Vec<u8>, value: &mut Vec<u8>| {
         key.clear();
         key.extend_from_slice(b"\xff\xff\xff");
@@ -241,11 +273,17 @@ fn loads(session: &mut impl Session) {
         value.clear();
         value.resize(100, number as u8);
         number += 1;
-        number <= 1_000
+        number <= rows + 1_000
     };
-    assert_eq!(session.bulk_load(OTHERS, next).expect("a load"), 1_000);
+    assert_eq!(session.bulk_load(table, next).expect("a load"), 1_000);
     session.commit().expect("a commit");
     begin(session, TxOptions::READ_ONLY);
+    assert_eq!(loaded(session, table), rows + 1_000);
+    session.commit().expect("a commit");
+}
+
+/// How many rows were loaded, each as it should be.
+fn loaded(session: &mut impl Session, table: Table) -> u64 {
     let mut count = 0;
     let each = |_: &[u8], value: &[u8]| {
         assert_eq!(value, [count as u8; 100]);
@@ -253,10 +291,9 @@ fn loads(session: &mut impl Session) {
         true
     };
     session
-        .scan(OTHERS, b"\xff\xff\xff", Direction::Forward, each)
+        .scan(table, b"\xff\xff\xff", Direction::Forward, each)
         .expect("a scan");
-    assert_eq!(count, 1_000);
-    session.commit().expect("a commit");
+    count
 }
 
 /// I4: a reader's snapshot, beside a writer that commits. Each in a thread of its own, as sessions are used.

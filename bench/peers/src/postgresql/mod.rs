@@ -132,6 +132,26 @@ impl Engine for PostgresqlEngine {
         self.run(&self.tables.iter().map(make).collect::<Vec<_>>())
     }
 
+    fn table_names(&self) -> Result<Option<Vec<String>>> {
+        let mut wire = self.server.connect().map_err(Failure::of_others)?;
+        let mut names = Vec::new();
+        let mut list = |wire: &mut Wire| -> wire::Result<()> {
+            wire.prepare(
+                "tables",
+                "SELECT tablename FROM pg_tables WHERE schemaname = 'public'",
+            )?;
+            wire.execute("tables", &[], 0)?;
+            wire.sync()?;
+            wire.settle_with(|_, row| {
+                let [name] = columns(row);
+                names.push(String::from_utf8_lossy(name).into_owned());
+            })
+            .map(drop)
+        };
+        list(&mut wire).map_err(Failure::of_others)?;
+        Ok(Some(names))
+    }
+
     fn open_session(&self) -> Result<PostgresqlSession<'_>> {
         let mut wire = self.server.connect().map_err(Failure::of_others)?;
         prepare(&mut wire, &self.tables).map_err(Failure::of_others)?;
