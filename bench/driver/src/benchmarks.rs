@@ -227,7 +227,7 @@ impl Ran {
 /// Runs all comparisons and writes the page. Returns whether all data were consistent.
 pub(crate) fn run(
     report: &Report,
-    runner: &mut impl Runner,
+    runner: &mut dyn Runner,
     lines: &mut dyn Write,
     table: &mut dyn Write,
 ) -> Result<bool, Failure> {

@@ -167,7 +167,7 @@ pub(crate) struct Compared {
 /// Compares and tells. Returns whether all data were consistent.
 pub(crate) fn run(
     flags: &Compare,
-    runner: &mut impl Runner,
+    runner: &mut dyn Runner,
     lines: &mut dyn Write,
     table: &mut dyn Write,
 ) -> Result<bool, Failure> {
@@ -203,12 +203,12 @@ pub(crate) fn run(
 /// As a run of the workload; if no engine is left.
 pub(crate) fn compare(
     comparison: &Comparison<'_>,
-    runner: &mut impl Runner,
+    runner: &mut dyn Runner,
     lines: &mut dyn Write,
     table: &mut dyn Write,
 ) -> Result<Compared, Failure> {
     let data = &comparison.data;
-    let workload = comparison.parse()?;
+    let (workload, words) = (comparison.parse()?, comparison.words());
     workload.check().map_err(Failure::Usage)?;
     if directory_has_entries(data) {
         return Err(Failure::Usage(format!(
@@ -232,7 +232,7 @@ pub(crate) fn compare(
         for engine in engines.clone() {
             let (name, rounds) = (engine.name(), comparison.rounds);
             tell(table, &format!("round {round} of {rounds}: {name}"))?;
-            let measured = AssertUnwindSafe(|| runner.measure(engine, &workload, lines));
+            let measured = AssertUnwindSafe(|| runner.measure(engine, &workload, &words, lines));
             // Unwind safety: what a run that panicked has left is not looked at again, but for its directory.
             let result = catch_unwind(measured)
                 .unwrap_or_else(|panic| Err(Failure::panicked(panic.as_ref())));
@@ -243,9 +243,9 @@ pub(crate) fn compare(
             match result {
                 Ok(summary) if summary.interrupted => return Err(Failure::Interrupted),
                 Ok(summary) => runs.push((engine, summary)),
-                Err(failure @ (Failure::Engine { .. } | Failure::Panicked(_)))
-                    if engine != EngineName::Vellum =>
-                {
+                Err(
+                    failure @ (Failure::Engine { .. } | Failure::Panicked(_) | Failure::Process(_)),
+                ) if engine != EngineName::Vellum => {
                     engines.retain(|other| *other != engine);
                     runs.retain(|run| run.0 != engine);
                     leave_out(engine, failure.to_string(), &mut skipped, table)?;
@@ -322,14 +322,16 @@ pub(crate) fn tell(table: &mut dyn Write, text: &str) -> Result<(), Failure> {
 }
 
 impl Comparison<'_> {
-    /// The workload with its flags, on its database.
+    /// The workload with its flags, on its database, as on the command line.
+    fn words(&self) -> Vec<String> {
+        let mut words = vec![self.workload.name().to_owned()];
+        words.extend_from_slice(self.arguments);
+        words.extend(["--data".to_owned(), self.data.display().to_string()]);
+        words
+    }
+
     fn parse(&self) -> Result<Workload, Failure> {
-        let words = ["vellum-bench", self.workload.name()].map(str::to_owned);
-        let data = ["--data".to_owned(), self.data.display().to_string()];
-        let words = words
-            .into_iter()
-            .chain(self.arguments.iter().cloned())
-            .chain(data);
+        let words = std::iter::once("vellum-bench".to_owned()).chain(self.words());
         let cli = Cli::try_parse_from(words).map_err(|error| Failure::Usage(error.to_string()))?;
         match cli.command {
             Command::Run(workload) => Ok(workload),
@@ -534,6 +536,7 @@ pub(crate) mod tests {
             &mut self,
             engine: EngineName,
             workload: &Workload,
+            _: &[String],
             _: &mut dyn Write,
         ) -> Result<Summary, Failure> {
             let settings = workload.settings();

@@ -143,11 +143,12 @@ pub(crate) trait Runner {
     /// A text for the user.
     fn check(&self, engine: EngineName, workload: &Workload) -> Result<(), String>;
 
-    /// Runs a workload.
+    /// Runs a workload, which `words` are on the command line.
     fn measure(
         &mut self,
         engine: EngineName,
         workload: &Workload,
+        words: &[String],
         lines: &mut dyn Write,
     ) -> Result<Summary, Failure>;
 }
@@ -176,6 +177,7 @@ impl<E: Engine, F: FnMut(&Settings) -> EngineResult<E>> Runner for Engines<E, F>
         &mut self,
         engine: EngineName,
         workload: &Workload,
+        _: &[String],
         lines: &mut dyn Write,
     ) -> Result<Summary, Failure> {
         measure_on(engine, workload, &mut self.open, lines)

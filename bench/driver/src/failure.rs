@@ -34,6 +34,9 @@ pub enum Failure {
     /// Every engine of a comparison failed: who, and why.
     #[error("no engine is left to compare: {0}")]
     NobodyLeft(String),
+    /// A run that was a process of its own failed: what it said, or what ended it.
+    #[error("{0}")]
+    Process(String),
     /// A thread of the run panicked; its message is on standard error.
     #[error("a thread of the run panicked: {0}")]
     Panicked(String),
@@ -63,7 +66,11 @@ impl Failure {
         match self {
             Self::Usage(_) => 2,
             Self::Interrupted => crate::interrupt::EXIT_CODE,
-            Self::Engine { .. } | Self::File { .. } | Self::NobodyLeft(_) | Self::Panicked(_) => 1,
+            Self::Engine { .. }
+            | Self::File { .. }
+            | Self::NobodyLeft(_)
+            | Self::Panicked(_)
+            | Self::Process(_) => 1,
         }
     }
 }

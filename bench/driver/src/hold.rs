@@ -11,7 +11,7 @@ use crate::Failure;
 use crate::cli::{self, Holder};
 use crate::control::{Control, Stage};
 use crate::median::median;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use std::time::{Duration, Instant};
 use vellum_workload::digest::{Digest, digest};
 use vellum_workload::engine::{
@@ -77,7 +77,7 @@ impl<'p> HoldPlan<'p> {
 }
 
 /// Scans at one age of the held snapshot. Times in microseconds.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct AgedScan {
     /// Age of the snapshot in seconds.
     pub(crate) age_s: f64,

@@ -29,6 +29,7 @@ pub mod machine;
 mod measure;
 mod median;
 mod plot;
+mod process;
 mod progress;
 mod queue;
 mod ratio;
@@ -40,12 +41,14 @@ pub mod vellum_engine;
 
 use clap::Parser;
 use cli::{Cli, Command, Settings, Workload};
-use engines::Engines;
+use engines::{Engines, Runner};
 pub use failure::Failure;
 use measure::Limit;
+use process::Processes;
 use report::Summary;
 use std::ffi::OsString;
 use std::io::Write;
+use std::path::PathBuf;
 use std::time::Instant;
 use vellum_workload::engine::{Engine, Result as EngineResult, TableSpec};
 
@@ -55,6 +58,8 @@ pub struct Output<'o> {
     pub lines: &'o mut dyn Write,
     /// The table at the end, and errors.
     pub table: &'o mut dyn Write,
+    /// This program's file: each run of a comparison is a process of it. Without one, they are part of this process.
+    pub program: Option<PathBuf>,
 }
 
 /// Runs the program with `arguments` (the program's name first) on the engine that `open` opens.
@@ -73,13 +78,21 @@ pub fn run<E: Engine>(
             return u8::try_from(error.exit_code()).unwrap_or(2);
         }
     };
-    let Output { lines, table } = output;
+    let Output {
+        lines,
+        table,
+        program,
+    } = output;
     let fits = cli.command.check().map_err(Failure::Usage);
     let result = fits.and_then(|()| match &cli.command {
         Command::Run(workload) => execute(workload, open, lines, table),
         Command::Figure(figure) => figure::run(figure, open, lines, table),
-        Command::Compare(compare) => compare::run(compare, &mut Engines::new(open), lines, table),
-        Command::Report(report) => benchmarks::run(report, &mut Engines::new(open), lines, table),
+        Command::Compare(compare) => {
+            compare::run(compare, &mut *runner(open, program), lines, table)
+        }
+        Command::Report(report) => {
+            benchmarks::run(report, &mut *runner(open, program), lines, table)
+        }
     });
     match result {
         Ok(true) if interrupt::requested() => interrupt::EXIT_CODE,
@@ -89,6 +102,17 @@ pub fn run<E: Engine>(
             let _ = writeln!(table, "vellum-bench: {failure}");
             failure.exit_code()
         }
+    }
+}
+
+/// Who runs the engines of a comparison.
+fn runner<'r, E: Engine + 'r>(
+    open: impl FnMut(&Settings) -> EngineResult<E> + 'r,
+    program: Option<PathBuf>,
+) -> Box<dyn Runner + 'r> {
+    match program {
+        Some(program) => Box::new(Processes::new(program)),
+        None => Box::new(Engines::new(open)),
     }
 }
 

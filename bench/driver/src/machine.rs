@@ -1,10 +1,10 @@
 //! The machine that a report speaks of, and what this process takes of it.
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use std::fs::read_to_string;
 
 /// Cores, memory, kernel.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Machine {
     /// Cores that this process may use.
     pub cores: usize,

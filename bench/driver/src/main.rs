@@ -21,21 +21,18 @@ fn main() -> ExitCode {
         );
     }
     // A person sees a progress bar and the table; a pipe gets the samples.
-    let output = if out.is_terminal() {
-        &mut Output {
-            lines: &mut sink(),
-            table: &mut out,
-        }
+    let (lines, table): (&mut dyn Write, &mut dyn Write) = if out.is_terminal() {
+        (&mut sink(), &mut out)
     } else {
-        &mut Output {
-            lines: &mut out,
-            table: &mut err,
-        }
+        (&mut out, &mut err)
     };
-    let Output { lines, table } = output;
     ExitCode::from(run(
         std::env::args_os(),
         VellumEngine::open,
-        Output { lines, table },
+        Output {
+            lines,
+            table,
+            program: std::env::current_exe().ok(),
+        },
     ))
 }

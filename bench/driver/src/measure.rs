@@ -7,7 +7,7 @@ use crate::control::{Control, Stage, Totals};
 use crate::hold::{Held, HeldSummary, HoldPlan, hold};
 use crate::{Failure, disk, interrupt, machine};
 use hdrhistogram::Histogram;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
@@ -62,7 +62,7 @@ impl Plan<'_> {
 }
 
 /// What happened in one second.
-#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Sample {
     /// Seconds since the start.
     pub(crate) s: u64,
@@ -71,7 +71,7 @@ pub(crate) struct Sample {
     /// Attempts that lost a conflict.
     pub(crate) aborts: u64,
     /// Rows, where the workload counts them.
-    #[serde(skip_serializing_if = "is_zero")]
+    #[serde(default, skip_serializing_if = "is_zero")]
     pub(crate) rows: u64,
     pub(crate) log_bytes: u64,
     pub(crate) pages_read: u64,
@@ -81,19 +81,19 @@ pub(crate) struct Sample {
     /// What the files of the database occupy.
     pub(crate) disk_bytes: u64,
     /// Leaf pages of the main index of the workload's one small table.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) leaf_pages: Option<u64>,
     /// Old versions, while snapshots are held: "table kind" (and "table kind bytes") to number.
-    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub(crate) old_versions: BTreeMap<String, u64>,
     /// There were more than the engine looks at for a sample: some are missing here, or in what holders pin.
-    #[serde(skip_serializing_if = "is_false")]
+    #[serde(default, skip_serializing_if = "is_false")]
     pub(crate) old_versions_incomplete: bool,
     /// Who holds them back, while snapshots are held, the oldest first.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) holders: Vec<HolderSample>,
     /// What else the engine counts.
-    #[serde(flatten)]
+    #[serde(borrow, flatten)]
     pub(crate) more: BTreeMap<&'static str, u64>,
 }
 
@@ -101,7 +101,7 @@ pub(crate) struct Sample {
 const HOLDERS_MAX: usize = 16;
 
 /// One who holds old versions back.
-#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub(crate) struct HolderSample {
     transaction: String,
     class: &'static str,

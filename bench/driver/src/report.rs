@@ -8,7 +8,7 @@ use crate::machine::{Machine, load_average};
 use crate::measure::{Class, Measured, Sample};
 use crate::plot::Chart;
 use crate::ratio;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::fs::{File, OpenOptions};
 use std::io::{Seek, Write};
@@ -16,7 +16,7 @@ use std::path::{Path, PathBuf};
 use vellum_workload::engine::Description;
 
 /// Whether the data is what it must be.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum Consistency {
     /// Checked, nothing found.
@@ -28,17 +28,16 @@ pub(crate) enum Consistency {
 }
 
 /// The engine that was measured.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, Deserialize)]
 struct EngineSection {
     name: String,
     version: String,
-    /// What it tells of itself, in its order; among the settings in the document.
-    #[serde(skip)]
+    /// What it tells of itself, in its order.
     told: Vec<(String, String)>,
 }
 
 /// The old snapshots of a run.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, Deserialize)]
 struct HoldSection {
     holder: &'static str,
     holders: u32,
@@ -46,7 +45,7 @@ struct HoldSection {
     release_s: Option<u64>,
     warm_up_s: u64,
     /// The ages in seconds at which the first was to be scanned.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     scan_at: Vec<u64>,
     /// How often a scan that takes minutes has seen every row.
     slow_scans: u64,
@@ -68,7 +67,7 @@ impl HoldSection {
 }
 
 /// Everything that a run found out. The names of the fields are the keys of the JSON document.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct Summary {
     workload: &'static str,
     engine: EngineSection,
@@ -85,45 +84,49 @@ pub(crate) struct Summary {
     pub(crate) interrupted: bool,
     pub(crate) transactions: u64,
     pub(crate) tx_per_s: f64,
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) new_order_per_s: Option<f64>,
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) rows_per_s: Option<f64>,
     /// Rows that long readers beside the transactions have read, each to its end.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) long_rows_per_s: Option<f64>,
     /// Updates beside scans.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) updates_per_s: Option<f64>,
     aborts: u64,
     rolled_back: u64,
+    #[serde(borrow)]
     counts: BTreeMap<&'static str, u64>,
     /// Where transactions may find nothing to do and end without a conflict all the same: the share of each kind that found it, and how many
     /// of all did a second.
-    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    #[serde(borrow, default, skip_serializing_if = "BTreeMap::is_empty")]
     success_share: BTreeMap<&'static str, f64>,
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) succeeded_per_s: Option<f64>,
+    #[serde(borrow)]
     p50_us: BTreeMap<&'static str, f64>,
+    #[serde(borrow)]
     p99_us: BTreeMap<&'static str, f64>,
+    #[serde(borrow)]
     max_us: BTreeMap<&'static str, f64>,
     samples: Vec<Sample>,
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     hold: Option<HoldSection>,
     /// Mean rate of the last sixth of the run over the mean rate between warm-up and the snapshot.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) held_ratio: Option<f64>,
     /// The slowest second after the release over the median second.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     release_min_ratio: Option<f64>,
     /// Since the snapshot; without one, since the first second.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) disk_growth_bytes: Option<i64>,
     /// The same of the pages of tables and indexes: versions and graveyards are elsewhere.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     durable_pages_growth: Option<i64>,
     /// In the held snapshot and in fresh ones, by age.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) scans: Vec<AgedScan>,
     pub(crate) consistency: Consistency,
     pub(crate) violations: Vec<String>,
@@ -133,20 +136,21 @@ pub(crate) struct Summary {
     processor_user_s: f64,
     processor_system_s: f64,
     resident_mib: u64,
+    #[serde(borrow)]
     engine_counters: BTreeMap<&'static str, u64>,
     /// Opening, the recovery included where the process before was killed.
     pub(crate) open_s: f64,
     /// Loading before the run, if there was one.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) load_s: Option<f64>,
     /// Overwrites with fdatasync that the device makes a second.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) device_sync_per_s: Option<f64>,
     /// Transactions per such overwrite.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) sync_ratio: Option<f64>,
     /// Random page reads that the device makes a second.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) device_reads_per_s: Option<f64>,
 }
 
@@ -212,6 +216,14 @@ impl Summary {
             sync_ratio: None,
             device_reads_per_s: None,
         }
+    }
+
+    /// A document of [`json`], whose names are borrowed: it stays in memory, some ten kilobytes a run.
+    ///
+    /// # Errors
+    /// What is wrong with the text.
+    pub(crate) fn read(document: String) -> serde_json::Result<Self> {
+        serde_json::from_str(document.leak())
     }
 
     /// Median and 99 of 100 of the kind of transactions whose median is highest; none where none was timed.

@@ -4,7 +4,7 @@ mod figure;
 
 use crate::engines::EngineName;
 use clap::{Args, Parser, Subcommand, ValueEnum};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
 use vellum_workload::engine::{Isolation, TableSpec};
 use vellum_workload::kv::Mix;
@@ -245,7 +245,7 @@ impl Workload {
 }
 
 /// When a commit returns.
-#[derive(ValueEnum, Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(ValueEnum, Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Durability {
     /// At once; a crash may lose the last commits

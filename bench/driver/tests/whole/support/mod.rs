@@ -37,6 +37,7 @@ pub fn program<E: Engine>(arguments: &str, open: impl FnMut(&Settings) -> Result
         Output {
             lines: &mut lines,
             table: &mut table,
+            program: None,
         },
     );
     let lines = String::from_utf8(lines).unwrap();
