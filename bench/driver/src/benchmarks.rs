@@ -335,7 +335,7 @@ fn page(report: &Report, ran: &[Ran], minutes: f64, load_before: [f64; 3]) -> St
     let mut out = format!(
         "# Benchmarks\n\n\
          Written by `vellum-bench report --set {} --rounds {}` of commit {} in {minutes:.0} minutes, on {} cores and {} MiB, {}, \
-         load {:.1} before and {:.1} after. Engines run in turn in fresh directories, one process, `async` where nothing else is said; figures are medians over the rounds. \
+         load {:.1} before and {:.1} after. Engines run in turn, each in a fresh directory and, on the command line, in a process of its own, `async` where nothing else is said; figures are medians over the rounds. \
          Ratios are Vellum's to the best peer's, above 1 Vellum is better, also where less is better; **where Vellum is furthest behind stands first**. \
          Axes begin at zero. Below each table is what each engine was set to: isolation, durability and memory are not the same everywhere.\n\n",
         report.set.name(),

@@ -29,6 +29,16 @@ pub fn listen() -> io::Result<()> {
     Ok(())
 }
 
+/// From now on the program ends at once, as by a second signal, when its standard input does: whoever started it is gone.
+pub(crate) fn end_with_input() {
+    std::thread::spawn(|| {
+        // What comes is nobody's; what cannot be read has ended.
+        let _ = io::copy(&mut io::stdin(), &mut io::sink());
+        // Without handlers of exits, which libraries of engines may have while their threads run.
+        signal_hook::low_level::exit(EXIT_CODE.into());
+    });
+}
+
 /// True once the program was asked to stop.
 pub(crate) fn requested() -> bool {
     // Relaxed: nothing is ordered by it.

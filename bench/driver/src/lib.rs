@@ -58,7 +58,8 @@ pub struct Output<'o> {
     pub lines: &'o mut dyn Write,
     /// The table at the end, and errors.
     pub table: &'o mut dyn Write,
-    /// This program's file: each run of a comparison is a process of it. Without one, they are part of this process.
+    /// This program's file, as long as this process is there: each run of a comparison is a process of it. Without one, they
+    /// are part of this process.
     pub program: Option<PathBuf>,
 }
 
@@ -111,7 +112,7 @@ fn runner<'r, E: Engine + 'r>(
     program: Option<PathBuf>,
 ) -> Box<dyn Runner + 'r> {
     match program {
-        Some(program) => Box::new(Processes::new(program)),
+        Some(program) => Box::new(Processes::new(program, std::io::stderr())),
         None => Box::new(Engines::new(open)),
     }
 }
@@ -124,6 +125,9 @@ fn execute<E: Engine>(
     table: &mut dyn Write,
 ) -> Result<bool, Failure> {
     let common = workload.common();
+    if common.end_with_input {
+        interrupt::end_with_input();
+    }
     let file = |path: &Option<_>| path.as_deref().map(report::OutputFile::create).transpose();
     let (json, plot) = (file(&common.json)?, file(&common.plot)?);
     let summary = engines::measure_on(common.engine, workload, open, lines)?;
@@ -259,10 +263,7 @@ struct Context<'c> {
 impl Context<'_> {
     /// When a run ends.
     fn limit(&self) -> Limit {
-        match self.common.operations {
-            Some(operations) => Limit::Operations(operations),
-            None => Limit::Seconds(self.common.seconds()),
-        }
+        self.common.limit()
     }
 
     /// Tells each second: as a line, and on the progress bar.
@@ -275,12 +276,7 @@ impl Context<'_> {
             Limit::Operations(_) => progress::seconds(None),
         };
         move |sample| {
-            bar.inc(1);
-            let aborts = sample.aborts;
-            bar.set_message(match sample.rows {
-                0 => format!("{} tx/s, {aborts} aborts", sample.tx),
-                rows => format!("{rows} rows/s, {aborts} aborts"),
-            });
+            progress::second(&bar, sample.tx, sample.rows, sample.aborts);
             report::print_sample(sample, lines)
         }
     }

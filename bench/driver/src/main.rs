@@ -1,6 +1,7 @@
 //! The program.
 
 use std::io::{IsTerminal, Write, sink, stderr, stdout};
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use vellum_bench::vellum_engine::VellumEngine;
 use vellum_bench::{Output, interrupt, run};
@@ -32,7 +33,16 @@ fn main() -> ExitCode {
         Output {
             lines,
             table,
-            program: std::env::current_exe().ok(),
+            program: program(),
         },
     ))
+}
+
+/// The file that this process runs, also where another one has taken its name or it has none any more.
+fn program() -> Option<PathBuf> {
+    let own = Path::new("/proc/self/exe");
+    match own.exists() {
+        true => Some(own.to_owned()),
+        false => std::env::current_exe().ok(),
+    }
 }

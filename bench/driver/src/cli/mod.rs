@@ -3,6 +3,7 @@
 mod figure;
 
 use crate::engines::EngineName;
+use crate::measure::Limit;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
@@ -364,6 +365,9 @@ pub struct Common {
     /// Don't check the data afterwards
     #[arg(long, conflicts_with = "check")]
     pub no_check: bool,
+    /// End at once when standard input does, as the runs of a comparison do
+    #[arg(long, hide = true)]
+    pub end_with_input: bool,
 }
 
 fn page_size(text: &str) -> Result<u32, String> {
@@ -402,6 +406,14 @@ impl Common {
     /// How long to run, where no number of transactions ends it.
     pub fn seconds(&self) -> u64 {
         self.seconds.unwrap_or(SECONDS)
+    }
+
+    /// When a run ends.
+    pub(crate) fn limit(&self) -> Limit {
+        match self.operations {
+            Some(operations) => Limit::Operations(operations),
+            None => Limit::Seconds(self.seconds()),
+        }
     }
 
     /// What the engine is to be opened with, for the workload `name`.
