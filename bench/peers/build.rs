@@ -33,8 +33,8 @@ fn wiredtiger() {
         }
         Err(error) => println!(
             "cargo::error=the feature wiredtiger needs WiredTiger's library and header, a C compiler and pkg-config: \
-             install libwiredtiger-dev (Debian 12, Ubuntu 22.04), or build WiredTiger and set PKG_CONFIG_PATH to where its wiredtiger.pc is \
-             ({})",
+             install libwiredtiger-dev (Debian 12, Ubuntu 22.04), or build WiredTiger and set PKG_CONFIG_PATH to where its \
+             wiredtiger.pc is ({})",
             error.to_string().replace('\n', " ")
         ),
     }

@@ -1,7 +1,9 @@
 //! fjall: log-structured merge trees. Any number of writers; who commits second after a conflict runs again.
 //!
-//! Its optimistic transactions watch reads, too: they are serializable, more than the workloads ask for. A sorted load is an ingestion, which
-//! belongs to no transaction: its rows are there, and on disk, when it ends, whatever becomes of the transaction.
+//! Its optimistic transactions watch reads, too: they are serializable, more than the workloads ask for. A sorted load is an
+//! ingestion, which belongs to no transaction: its rows are there, and on disk, when it ends, whatever becomes of the transaction: one
+//! that was interrupted leaves rows, and may be done again over them. (A keyspace that was cleared would be cleared once more, with what
+//! was ingested since, when the database is opened again: clearing is played back from the journal.)
 
 use crate::{PeerSettings, no_transaction};
 use fjall::{

@@ -14,7 +14,7 @@
 //! | SQLite | one at a time, the others wait | WAL, `synchronous=OFF`: a crash of the machine may damage the file | page cache as given, one a session |
 //! | canopydb | any number, first to commit wins (snapshot); one alone has an exclusive transaction | log written, synced every second | page cache as given, changed pages beside it |
 //! | RocksDB | any number, first to write wins, the others wait (snapshot); sorted loads go past transactions | log in the kernel's memory | block cache as given, write buffers beside it; a transaction's writes until its end |
-//! | WiredTiger | any number, first to write wins (snapshot); sorted loads into untouched tables go past transactions | log written after a moment, synced with its files and checkpoints | cache as given, the kernel's beside it |
+//! | WiredTiger | any number, first to write wins (snapshot); sorted loads into untouched tables go past transactions | log written after a moment, synced with its files and checkpoints | cache as given, of which a transaction's changes may take a fraction; the kernel's beside it |
 //! | PostgreSQL | any number, first to write wins, the others wait (snapshot) | `synchronous_commit=off` | `shared_buffers` as given, the kernel's cache beside it |
 //! | fjall | any number, first to commit wins (serializable); sorted loads go past transactions | journal in the kernel's memory | block cache as given, write buffers beside it |
 

@@ -1,9 +1,10 @@
 //! RocksDB's `TransactionDB`: log-structured merge trees, a column family for each table of a workload. Any number of writers;
 //! who writes a row that changed since his snapshot runs again.
 //!
-//! Rows are locked as they are written, and read where the block or the memtable has them: nothing is copied. A sorted load goes past
-//! the transaction, in batches: inside it would be held in memory until the commit, sorted by a list, with a lock for each row. Its
-//! rows are there one batch after the other, whatever becomes of the transaction.
+//! Rows are locked as they are written, and read where the block or the memtable has them: nothing is copied. A sorted load
+//! goes past the transaction, in batches: inside it would be held in memory until the commit, sorted by a list, with the locks of
+//! all its rows. A batch locks its rows, too, while it is written. They are there one batch after the other, whatever becomes of
+//! the transaction: a load that was interrupted leaves rows, and may be done again over them.
 //!
 //! Not here: ingestion of finished files, which the crate does not have for databases with transactions.
 

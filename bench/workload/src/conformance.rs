@@ -11,6 +11,8 @@ const ROWS: Table = Table::at(0);
 const OTHERS: Table = Table::at(1);
 /// Nothing is written or read there before it is loaded.
 const LOADED: Table = Table::at(2);
+/// The same, and the load is rolled back and done again.
+const AGAIN: Table = Table::at(3);
 
 /// The tables of the suite.
 pub const TABLES: &[TableSpec] = &[
@@ -25,6 +27,10 @@ pub const TABLES: &[TableSpec] = &[
     TableSpec {
         table: LOADED,
         name: "loaded",
+    },
+    TableSpec {
+        table: AGAIN,
+        name: "again",
     },
 ];
 
@@ -49,6 +55,9 @@ pub fn check<E: Engine>(mut open: impl FnMut() -> E) {
         loads(&mut session, OTHERS, 0);
         loads(&mut session, LOADED, 0);
         loads(&mut session, LOADED, 1_000);
+        // Where a load was begun and rolled back, in a table of nobody and behind others.
+        loads_again(&mut session, AGAIN, 0);
+        loads_again(&mut session, LOADED, 2_000);
     }
     snapshots_stay(&engine);
     no_update_is_lost(&engine, Isolation::Snapshot);
@@ -64,7 +73,8 @@ pub fn check<E: Engine>(mut open: impl FnMut() -> E) {
     let mut session = engine.open_session().expect("a session");
     begin(&mut session, TxOptions::READ_ONLY);
     assert_eq!(get(&mut session, ROWS, b"kept"), Some(b"for good".to_vec()));
-    assert_eq!(loaded(&mut session, LOADED), 2_000, "what was loaded");
+    assert_eq!(loaded(&mut session, LOADED), 3_000, "what was loaded");
+    assert_eq!(loaded(&mut session, AGAIN), 1_000, "and at the second try");
     session.commit().expect("the end of a reader");
 }
 
@@ -264,6 +274,21 @@ fn rolls_back(session: &mut impl Session) {
 
 /// Loads a thousand rows behind as many as there are of them.
 fn loads(session: &mut impl Session, table: Table, rows: u64) {
+    begin_load(session, table, rows, 1_000);
+    session.commit().expect("a commit");
+    begin(session, TxOptions::READ_ONLY);
+    assert_eq!(loaded(session, table), rows + 1_000);
+    session.commit().expect("a commit");
+}
+
+/// Does so behind the same load that was rolled back half-way. It may have left its rows; the next one goes over them.
+fn loads_again(session: &mut impl Session, table: Table, rows: u64) {
+    begin_load(session, table, rows, 500);
+    session.rollback().expect("a rollback");
+    loads(session, table, rows);
+}
+
+fn begin_load(session: &mut impl Session, table: Table, rows: u64, more: u64) {
     begin(session, TxOptions::READ_WRITE);
     let mut number = rows;
     let next = |key: &mut Vec<u8>, value: &mut Vec<u8>| {
@@ -273,13 +298,9 @@ fn loads(session: &mut impl Session, table: Table, rows: u64) {
         value.clear();
         value.resize(100, number as u8);
         number += 1;
-        number <= rows + 1_000
+        number <= rows + more
     };
-    assert_eq!(session.bulk_load(table, next).expect("a load"), 1_000);
-    session.commit().expect("a commit");
-    begin(session, TxOptions::READ_ONLY);
-    assert_eq!(loaded(session, table), rows + 1_000);
-    session.commit().expect("a commit");
+    assert_eq!(session.bulk_load(table, next).expect("a load"), more);
 }
 
 /// How many rows were loaded, each as it should be.

@@ -368,8 +368,9 @@ pub trait Session {
     ) -> Result<()>;
 
     /// Adds many rows, by the engine's fastest way. `next` replaces both buffers by the next row
-    /// and returns false at the end. Keys ascend strictly and lie above every key of the table.
-    /// Returns the number of rows.
+    /// and returns false at the end. Keys ascend strictly and lie above every key of the table, but for rows that the
+    /// same load has left: an engine whose loads go past the transaction may leave them where that is rolled back or the process is
+    /// killed, and they are loaded over then. Returns the number of rows.
     ///
     /// # Errors
     /// As [`Session::insert`].

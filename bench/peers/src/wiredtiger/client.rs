@@ -7,12 +7,15 @@
 use std::ffi::{CStr, CString, c_char, c_int, c_void};
 use std::fmt;
 use std::marker::PhantomData;
+use std::ops::RangeInclusive;
 use std::ptr::{self, NonNull};
 
 /// What stands for a transaction that lost a conflict.
 const ROLLBACK: c_int = -31_800;
 const DUPLICATE_KEY: c_int = -31_801;
 const NOT_FOUND: c_int = -31_803;
+/// Errors of its own that every version has a text for.
+const NAMED: [RangeInclusive<c_int>; 2] = [-31_804..=ROLLBACK, -31_809..=-31_806];
 /// The system's: somebody else has it open.
 const BUSY: c_int = 16;
 /// The system's.
@@ -141,9 +144,17 @@ impl Failure {
 
 impl fmt::Display for Failure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self(error) = *self;
+        if error > 0 {
+            let error = std::io::Error::from_raw_os_error(error);
+            return write!(f, "WiredTiger: {error}");
+        }
+        if !NAMED.iter().any(|named| named.contains(&error)) {
+            return write!(f, "WiredTiger: error {error}");
+        }
         // SAFETY: any number is an argument.
-        let text = unsafe { wiredtiger_strerror(self.0) };
-        // SAFETY: the library's constant text, or the C library's, which the next such call may replace: it is copied at once.
+        let text = unsafe { wiredtiger_strerror(error) };
+        // SAFETY: the library's constant text, as for all that it names; only those of others are written into a place of all threads.
         let text = unsafe { CStr::from_ptr(text) };
         write!(f, "WiredTiger: {}", text.to_string_lossy())
     }
@@ -440,20 +451,24 @@ impl Client<'_> {
         Ok(())
     }
 
-    /// Fills a table that nobody has written, which is made anew for it: one that was looked at cannot be filled any more. The rows are everybody's, and not in the log. None, and nothing is done, where somebody has
-    /// the table open. Not inside a transaction.
+    /// Makes a table anew, without rows; false, and nothing is done, where somebody has it open. At once, whatever becomes of
+    /// transactions; not inside one.
+    pub(super) fn make_anew(&mut self, table: usize) -> Result<bool> {
+        let (session, name) = (self.session.as_ptr(), self.tables[table].as_ptr());
+        // SAFETY: C2, and a text.
+        match checked(unsafe { vellum_wt_drop(session, name) }) {
+            Err(Failure(BUSY)) => Ok(false),
+            dropped => dropped.and_then(|()| self.create(table)).map(|()| true),
+        }
+    }
+
+    /// Fills a table that was just made: one that was looked at cannot be filled any more. The rows are everybody's, and not
+    /// in the log. Not inside a transaction.
     pub(super) fn fill(
         &mut self,
         table: usize,
         mut next: impl FnMut(&mut Vec<u8>, &mut Vec<u8>) -> bool,
-    ) -> Result<Option<u64>> {
-        let (session, name) = (self.session.as_ptr(), self.tables[table].as_ptr());
-        // SAFETY: C2, and a text.
-        match checked(unsafe { vellum_wt_drop(session, name) }) {
-            Err(Failure(BUSY)) => return Ok(None),
-            dropped => dropped?,
-        }
-        self.create(table)?;
+    ) -> Result<u64> {
         let bulk = self.open(&self.tables[table], c"bulk")?.as_ptr();
         let (mut key, mut value, mut rows) = (Vec::new(), Vec::new(), 0);
         let mut filled = Ok(());
@@ -464,7 +479,7 @@ impl Client<'_> {
         }
         // SAFETY: it is not used after this.
         let closed = checked(unsafe { vellum_wt_close_cursor(bulk) });
-        filled.and(closed).map(|()| Some(rows))
+        filled.and(closed).map(|()| rows)
     }
 
     /// Names of all objects of the database: their kinds, colons, their own names.
@@ -518,5 +533,25 @@ unsafe fn bytes<'b>(data: *const c_void, length: usize) -> &'b [u8] {
         0 => &[],
         // SAFETY: the caller's.
         length => unsafe { std::slice::from_raw_parts(data.cast(), length) },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn errors_are_told_by_their_texts_and_unknown_ones_by_their_numbers() {
+        for (error, told) in [
+            (ROLLBACK, "WT_ROLLBACK"),
+            (NOT_FOUND, "WT_NOTFOUND"),
+            (-31_809, "WT_TRY_SALVAGE"),
+            (BUSY, "busy"),
+            (-31_805, "error -31805"),
+            (-31_999, "error -31999"),
+        ] {
+            let text = Failure(error).to_string();
+            assert!(text.contains(told), "{text}");
+        }
     }
 }

@@ -2,8 +2,15 @@
 //! nobody waits.
 //!
 //! It is the system's library, reached through a few functions of C. A session of the bench is one of WiredTiger's; its
-//! cursors stay open. Rows are handed out of the page, not copied. A sorted load into a table that nobody has written is a bulk load, which
-//! belongs to no transaction: its rows are there, and on disk, when it ends, whatever becomes of the transaction.
+//! cursors stay open. Rows are handed out of the page, not copied. A sorted load into a table that nobody has written is a
+//! bulk load, which belongs to no transaction and is in no log: everybody sees its rows when it ends, and they are in the
+//! table's file; the record that names them there is synced with the next commit that is, or a moment later.
+//!
+//! A transaction whose changes take too much of the cache is rolled back by WiredTiger, which tells it as a conflict: what is
+//! loaded row by row has to be a fraction of the memory.
+//!
+//! Crash: a transaction that is rolled back, by its session's end too, makes the tables that it filled anew. A process that is killed behind
+//! a bulk load and before its transaction's commit leaves the rows; the load may be done again over them.
 //!
 //! Not here: updates of parts of a value (`WT_CURSOR::modify`), which every reader puts together again.
 
@@ -127,6 +134,7 @@ impl Engine for WiredtigerEngine {
             engine: self,
             client: self.client()?,
             is_open: false,
+            filled: Vec::new(),
             value: Vec::new(),
         })
     }
@@ -170,7 +178,12 @@ impl Engine for WiredtigerEngine {
                 ),
                 (
                     "loads".to_owned(),
-                    "into untouched tables beside the transaction, on disk at their end".to_owned(),
+                    "into untouched tables beside the transaction and without the log, others row by row"
+                        .to_owned(),
+                ),
+                (
+                    "transactions".to_owned(),
+                    "rolled back where their changes take too much of the cache".to_owned(),
                 ),
             ],
         }
@@ -182,7 +195,16 @@ pub struct WiredtigerSession<'e> {
     engine: &'e WiredtigerEngine,
     client: Client<'e>,
     is_open: bool,
+    /// Tables that were filled beside the open transaction, or beside one that could not be committed.
+    filled: Vec<usize>,
     value: Vec<u8>,
+}
+
+impl Drop for WiredtigerSession<'_> {
+    fn drop(&mut self) {
+        // What it had not committed is rolled back: nobody is to be told.
+        let _ = self.rollback();
+    }
 }
 
 impl fmt::Debug for WiredtigerSession<'_> {
@@ -212,6 +234,28 @@ impl WiredtigerSession<'_> {
         Ok(())
     }
 
+    /// Makes what was filled anew, as it was before.
+    fn empty_filled(&mut self) -> Result<()> {
+        if self.filled.is_empty() {
+            return Ok(());
+        }
+        let mut maker = self.engine.client()?;
+        while let Some(&table) = self.filled.last() {
+            // It wants to be the only one who has the table open.
+            self.client.close(table).map_err(failed)?;
+            if !maker.make_anew(table).map_err(failed)? {
+                let name = self.engine.tables[table].to_string_lossy();
+                return Err(EngineError::Unusable(format!(
+                    "{name} keeps rows of a load that was rolled back: somebody has it open"
+                )));
+            }
+            // Relaxed: as in `touch`.
+            self.engine.untouched[table].store(true, Ordering::Relaxed);
+            self.filled.pop();
+        }
+        Ok(())
+    }
+
     #[inline]
     fn put(&mut self, table: Table, way: Way, key: &[u8], value: &[u8]) -> Result<()> {
         self.touch(table.position())?;
@@ -230,17 +274,19 @@ impl Session for WiredtigerSession<'_> {
     }
 
     fn commit(&mut self) -> Result<()> {
-        match std::mem::take(&mut self.is_open) {
-            true => self.client.commit().map_err(failed),
-            false => Ok(()),
+        if std::mem::take(&mut self.is_open) {
+            self.client.commit().map_err(failed)?;
+            self.filled.clear();
         }
+        Ok(())
     }
 
     fn rollback(&mut self) -> Result<()> {
-        match std::mem::take(&mut self.is_open) {
+        let rolled_back = match std::mem::take(&mut self.is_open) {
             true => self.client.rollback().map_err(failed),
             false => Ok(()),
-        }
+        };
+        rolled_back.and(self.empty_filled())
     }
 
     fn get_with<R>(
@@ -275,6 +321,7 @@ impl Session for WiredtigerSession<'_> {
         let table = table.position();
         self.touch(table)?;
         let Some(found) = self.client.search(table, key).map_err(failed)? else {
+            self.client.leave(table).map_err(failed)?;
             return Ok(false);
         };
         self.value.clear();
@@ -321,7 +368,9 @@ impl Session for WiredtigerSession<'_> {
             // It wants to be the only one who has the table open.
             self.client.close(at).map_err(failed)?;
             let mut loader = self.engine.client()?;
-            if let Some(rows) = loader.fill(at, &mut next).map_err(failed)? {
+            if loader.make_anew(at).map_err(failed)? {
+                self.filled.push(at);
+                let rows = loader.fill(at, &mut next).map_err(failed)?;
                 // Relaxed: a count.
                 self.engine.filled.fetch_add(1, Ordering::Relaxed);
                 return Ok(rows);
@@ -329,7 +378,8 @@ impl Session for WiredtigerSession<'_> {
         }
         let (mut key, mut value, mut rows) = (Vec::new(), Vec::new(), 0);
         while next(&mut key, &mut value) {
-            self.insert(table, &key, &value)?;
+            // What is there was left by a load that was killed.
+            self.upsert(table, &key, &value)?;
             rows += 1;
         }
         Ok(rows)
@@ -362,9 +412,14 @@ mod tests {
 
     /// Looks whether there is anything, and loads numbers from `first` on in a transaction that notes it.
     fn load(session: &mut WiredtigerSession<'_>, first: u32) {
+        begin_load(session, first);
+        session.commit().expect("a commit");
+    }
+
+    fn begin_load(session: &mut WiredtigerSession<'_>, first: u32) {
         session.begin(TxOptions::READ_WRITE).expect("a transaction");
         let found = session.get_with(LOADED, &first.to_be_bytes(), |_| ());
-        assert_eq!(found.expect("a look"), None);
+        found.expect("a look");
         let mut number = first;
         let next = |key: &mut Vec<u8>, value: &mut Vec<u8>| {
             key.clear();
@@ -375,7 +430,16 @@ mod tests {
         };
         assert_eq!(session.bulk_load(LOADED, next).expect("a load"), 100);
         session.upsert(NOTES, b"loaded", b"yes").expect("a note");
-        session.commit().expect("a commit");
+    }
+
+    /// What a killed process leaves: the files as they are, beside one that has them open.
+    fn killed(data: &Path) -> tempfile::TempDir {
+        let left = tempfile::tempdir().expect("a directory");
+        for file in fs::read_dir(data).expect("files") {
+            let file = file.expect("a file");
+            fs::copy(file.path(), left.path().join(file.file_name())).expect("a copy");
+        }
+        left
     }
 
     fn rows(session: &mut WiredtigerSession<'_>, table: Table) -> usize {
@@ -400,12 +464,7 @@ mod tests {
         load(&mut session, 0);
         load(&mut session, 100);
         assert_eq!(engine.statistics().more, [("tables_filled", 1)]);
-        // What a killed process leaves: the files as they are, beside one that has them open.
-        let left = tempfile::tempdir().expect("a directory");
-        for file in fs::read_dir(directory.path()).expect("files") {
-            let file = file.expect("a file");
-            fs::copy(file.path(), left.path().join(file.file_name())).expect("a copy");
-        }
+        let left = killed(directory.path());
         let engine = open(left.path());
         let mut session = engine.open_session().expect("a session");
         assert_eq!(
@@ -425,5 +484,56 @@ mod tests {
         load(&mut session, 100);
         assert_eq!(engine.statistics().more, [("tables_filled", 0)]);
         assert_eq!(rows(&mut other, LOADED), 200);
+    }
+
+    #[test]
+    fn what_was_filled_goes_with_its_transaction_and_can_be_filled_again() {
+        let directory = tempfile::tempdir().expect("a directory");
+        let engine = open(directory.path());
+        let mut session = engine.open_session().expect("a session");
+        begin_load(&mut session, 0);
+        // It stands there where the transaction ends.
+        let found = session.get_with(LOADED, &7_u32.to_be_bytes(), |_| ());
+        assert_eq!(found.expect("a look"), Some(()));
+        session.rollback().expect("a rollback");
+        assert_eq!(rows(&mut session, LOADED), 0);
+        begin_load(&mut session, 0);
+        // A session that ends.
+        drop(session);
+        let mut session = engine.open_session().expect("a session");
+        assert_eq!(rows(&mut session, LOADED), 0);
+        load(&mut session, 0);
+        session.rollback().expect("one without a transaction");
+        assert_eq!(engine.statistics().more, [("tables_filled", 3)]);
+        assert_eq!(
+            (rows(&mut session, NOTES), rows(&mut session, LOADED)),
+            (1, 100)
+        );
+    }
+
+    #[test]
+    fn a_load_that_was_killed_before_its_commit_is_done_again() {
+        let directory = tempfile::tempdir().expect("a directory");
+        let engine = open(directory.path());
+        let mut session = engine.open_session().expect("a session");
+        begin_load(&mut session, 0);
+        // Only then is it certain that the record of the fill is in the log's file.
+        let mut other = engine.open_session().expect("a session");
+        other.begin(TxOptions::READ_WRITE).expect("a transaction");
+        other.upsert(NOTES, b"other", b"yes").expect("a note");
+        other.commit().expect("a commit");
+        let left = killed(directory.path());
+        let engine = open(left.path());
+        let mut session = engine.open_session().expect("a session");
+        assert_eq!(
+            (rows(&mut session, NOTES), rows(&mut session, LOADED)),
+            (1, 100),
+            "the rows alone"
+        );
+        load(&mut session, 0);
+        assert_eq!(
+            (rows(&mut session, NOTES), rows(&mut session, LOADED)),
+            (2, 100)
+        );
     }
 }
