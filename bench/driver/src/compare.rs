@@ -244,7 +244,10 @@ pub(crate) fn compare(
                 Ok(summary) if summary.interrupted => return Err(Failure::Interrupted),
                 Ok(summary) => runs.push((engine, summary)),
                 Err(
-                    failure @ (Failure::Engine { .. } | Failure::Panicked(_) | Failure::Process(_)),
+                    failure @ (Failure::Engine { .. }
+                    | Failure::Fruitless { .. }
+                    | Failure::Panicked(_)
+                    | Failure::Process(_)),
                 ) if engine != EngineName::Vellum => {
                     engines.retain(|other| *other != engine);
                     runs.retain(|run| run.0 != engine);

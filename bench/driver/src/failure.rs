@@ -15,6 +15,19 @@ pub enum Failure {
         /// The engine's error.
         source: EngineError,
     },
+    /// A transaction lost each time to somebody who is not there.
+    #[error(
+        "cannot run {class}: {source}, {attempts} times, though nobody else writes its rows: it may be more than the engine's \
+         memory has room for in one transaction (--pool-mib)"
+    )]
+    Fruitless {
+        /// What was tried.
+        class: &'static str,
+        /// How often.
+        attempts: u32,
+        /// The engine's error.
+        source: EngineError,
+    },
     /// A file of the bench's own could not be used.
     #[error("cannot {action} {}: {source}", path.display())]
     File {
@@ -67,6 +80,7 @@ impl Failure {
             Self::Usage(_) => 2,
             Self::Interrupted => crate::interrupt::EXIT_CODE,
             Self::Engine { .. }
+            | Self::Fruitless { .. }
             | Self::File { .. }
             | Self::NobodyLeft(_)
             | Self::Panicked(_)

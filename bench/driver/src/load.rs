@@ -9,6 +9,9 @@ use std::io::Write;
 use vellum_workload::engine::{Engine, Result as EngineResult, Session};
 use vellum_workload::kv::{IDLE, Order, TABLES, load, shape};
 
+/// How often a load is tried that is alone and loses conflicts all the same: some engines tell one that is too large for their memory so.
+const ATTEMPTS_MAX: u32 = 3;
+
 pub(crate) fn run<E: Engine>(
     engine: &mut E,
     arguments: &Load,
@@ -117,5 +120,9 @@ impl Client for Loader<'_> {
             interrupt::proceed()
         })?;
         Ok(true)
+    }
+
+    fn attempts_max(&self) -> Option<u32> {
+        Some(ATTEMPTS_MAX)
     }
 }

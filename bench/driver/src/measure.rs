@@ -24,6 +24,11 @@ pub(crate) trait Client {
     /// Runs it once; `now` is the date in microseconds of the epoch. Returns false if it rolled
     /// itself back as it was meant to. After an error it is rolled back.
     fn attempt<S: Session>(&mut self, session: &mut S, now: u64) -> EngineResult<bool>;
+
+    /// How often a transaction that lost a conflict is tried at most, where nobody can have made it lose.
+    fn attempts_max(&self) -> Option<u32> {
+        None
+    }
 }
 
 /// When a run ends.
@@ -337,6 +342,13 @@ fn work<'c, 'e, E: Engine, C: Client>(
                         break 'transactions;
                     }
                     attempts += 1;
+                    if client.attempts_max() == Some(attempts) {
+                        return Err(Failure::Fruitless {
+                            class: plan.classes[class],
+                            attempts,
+                            source: error,
+                        });
+                    }
                     back_off(attempts, &mut random);
                 }
                 Err(error) => {
@@ -551,4 +563,59 @@ pub(crate) fn epoch_micros() -> u64 {
         .duration_since(UNIX_EPOCH)
         .unwrap_or_default();
     u64::try_from(since.as_micros()).unwrap_or(u64::MAX).max(1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use vellum_workload::engine::EngineError;
+    use vellum_workload::reference::Reference;
+
+    /// Loses whatever it tries.
+    struct Loser;
+
+    impl Client for Loser {
+        fn draw(&mut self) -> usize {
+            0
+        }
+
+        fn attempt<S: Session>(&mut self, _: &mut S, _now: u64) -> EngineResult<bool> {
+            Err(EngineError::Conflict)
+        }
+
+        fn attempts_max(&self) -> Option<u32> {
+            Some(3)
+        }
+    }
+
+    #[test]
+    fn who_loses_though_nobody_else_is_there_gives_up() {
+        let plan = Plan {
+            classes: &["load"],
+            threads: 1,
+            limit: Limit::Operations(1),
+            timed_every: 1,
+            idle_row: None,
+            hold: None,
+            counted: None,
+            directory: Path::new("."),
+        };
+        let control = Control::new(1);
+        let measured = measure(
+            &Reference::new(),
+            &plan,
+            &control,
+            |_, _, _| Ok(Loser),
+            |_| Ok(()),
+        );
+        let Err(failure) = measured else {
+            panic!("it cannot succeed")
+        };
+        assert_eq!(failure.exit_code(), 1);
+        let told = failure.to_string();
+        assert!(
+            told.starts_with("cannot run load: conflict") && told.contains(", 3 times, "),
+            "{told}"
+        );
+    }
 }
