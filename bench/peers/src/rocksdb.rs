@@ -30,6 +30,8 @@ const DEFAULT: &str = "default";
 const FILTER_BITS: f64 = 10.0;
 /// Share of a write buffer that is its filter: most rows that are read are not in it.
 const BUFFER_FILTER: f64 = 0.02;
+/// Bytes of a block of rows.
+const BLOCK_BYTES: usize = 4096;
 /// Bytes of a load that are written at a time.
 const LOAD_BYTES: usize = 1 << 20;
 
@@ -44,6 +46,7 @@ pub struct RocksdbEngine {
     tables: Vec<&'static str>,
     sync: bool,
     memory_bytes: u64,
+    version: String,
 }
 
 impl fmt::Debug for RocksdbEngine {
@@ -78,8 +81,10 @@ impl RocksdbEngine {
             .map(|name| ColumnFamilyDescriptor::new(name, options.clone()));
         let transactions = TransactionDBOptions::default();
         let opened = Database::open_cf_descriptors(&options, &transactions, &path, families);
+        let database = opened.map_err(failed)?;
         Ok(Self {
-            database: opened.map_err(failed)?,
+            database,
+            version: version(&path),
             options,
             found: existing
                 .into_iter()
@@ -97,13 +102,36 @@ fn there(path: &Path) -> bool {
     path.join("CURRENT").exists()
 }
 
+/// The version of the library, which may be the system's (`ROCKSDB_LIB_DIR`): its interface for C has none, but an open database has it in the newest file of its options.
+fn version(path: &Path) -> String {
+    let files = std::fs::read_dir(path).into_iter().flatten().flatten();
+    let newest = files
+        .map(|file| file.path())
+        .filter(|file| {
+            let name = file.file_name().and_then(|name| name.to_str());
+            name.is_some_and(|name| name.starts_with("OPTIONS-") && !name.ends_with("tmp"))
+        })
+        .max();
+    let text = newest.and_then(|file| std::fs::read_to_string(file).ok());
+    let version = text.as_deref().and_then(|text| {
+        let mut lines = text.lines();
+        lines.find_map(|line| line.trim().strip_prefix("rocksdb_version="))
+    });
+    version.unwrap_or("unknown").to_owned()
+}
+
+/// One without locks, which need not find out how large blocks are; before version 8 (a library of the system) there is none.
+fn cache(bytes: usize) -> Cache {
+    #[cfg(rocksdb_before_8)]
+    return Cache::new_lru_cache(bytes);
+    #[cfg(not(rocksdb_before_8))]
+    Cache::new_hyper_clock_cache(bytes, BLOCK_BYTES)
+}
+
 fn options(settings: &PeerSettings) -> Options {
     let mut blocks = BlockBasedOptions::default();
-    // Without locks; it finds out how large blocks are.
-    blocks.set_block_cache(&Cache::new_hyper_clock_cache(
-        settings.memory_bytes as usize,
-        0,
-    ));
+    blocks.set_block_size(BLOCK_BYTES);
+    blocks.set_block_cache(&cache(settings.memory_bytes as usize));
     blocks.set_bloom_filter(FILTER_BITS, false);
     blocks.set_data_block_index_type(DataBlockIndexType::BinaryAndHash);
     let mut options = Options::default();
@@ -179,7 +207,7 @@ impl Engine for RocksdbEngine {
         };
         Description {
             name: "rocksdb".to_owned(),
-            version: "11.8".to_owned(),
+            version: self.version.clone(),
             settings: vec![
                 (
                     "isolation".to_owned(),
