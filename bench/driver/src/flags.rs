@@ -81,6 +81,9 @@ impl Workload {
                 }
             }
             Self::Hekaton(hekaton) => hekaton.check_itself()?,
+            Self::Hot(hot) if hot.value_size_min > Some(hot.value_size) => {
+                return Err("--value-size-min is above --value-size".into());
+            }
             Self::Tatp(_) | Self::Queue(_) | Self::Hot(_) => {}
         }
         let end = match common.operations {

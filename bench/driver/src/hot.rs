@@ -9,7 +9,7 @@ use crate::report::Summary;
 use crate::{Context, Failure};
 use std::io::Write;
 use vellum_workload::engine::Engine;
-use vellum_workload::kv::{self, IDLE, Mix, ROWS, TABLES};
+use vellum_workload::kv::{self, IDLE, Mix, ROWS, Sizes, TABLES};
 use vellum_workload::zipf::Keys;
 
 pub(crate) fn run<E: Engine>(
@@ -27,11 +27,17 @@ pub(crate) fn run<E: Engine>(
         rows: Some(arguments.keys),
         value_size: Some(arguments.value_size),
     };
-    let (rows, size) = populate(engine, &rows, context, summary)?;
+    let least = arguments.value_size_min.unwrap_or(arguments.value_size) as usize;
+    let (rows, size) = populate(engine, &rows, Some(least), context, summary)?;
+    let sizes = Sizes::within(&(least..=size));
+    if sizes.vary() {
+        let settings = &mut summary.settings;
+        settings.insert("value_size_min".to_owned(), least.to_string());
+    }
     // How many updates the rows must show; nobody knows where they are only looked at.
     let mut updates = None;
     if !context.common.check {
-        let before = verify(engine, size)?.updates;
+        let before = verify(engine, sizes)?.updates;
         let plan = Plan {
             classes: &["update"],
             threads: context.common.threads,
@@ -54,7 +60,7 @@ pub(crate) fn run<E: Engine>(
             let keys = keys.clone();
             Ok(KvClient(kv::Client::new(
                 keys,
-                size,
+                sizes,
                 Mix::Update,
                 seed,
                 u64::from(thread),
@@ -67,7 +73,7 @@ pub(crate) fn run<E: Engine>(
     }
     if !context.common.no_check && !summary.interrupted {
         context.check(summary, || {
-            let found = verify(engine, size)?;
+            let found = verify(engine, sizes)?;
             Ok(violations(found, rows, updates.unwrap_or(found.updates)))
         })?;
     }

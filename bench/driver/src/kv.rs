@@ -8,7 +8,7 @@ use crate::{Context, Failure, device, interrupt, progress};
 use std::io::Write;
 use std::time::{Duration, Instant};
 use vellum_workload::engine::{Engine, Result as EngineResult, Session};
-use vellum_workload::kv::{self, IDLE, Mix, Order, Scanned, TABLES};
+use vellum_workload::kv::{self, IDLE, Mix, Order, Scanned, Sizes, TABLES};
 use vellum_workload::zipf::Keys;
 
 /// The row that the idle writer keeps to itself.
@@ -33,7 +33,7 @@ pub(crate) fn run<E: Engine>(
     settings.insert("zipf".to_owned(), arguments.zipf.to_string());
     let share = arguments.read_share;
     settings.insert("read_share".to_owned(), share.to_string());
-    let (rows, size) = populate(engine, &arguments.rows, context, summary)?;
+    let (rows, size) = populate(engine, &arguments.rows, None, context, summary)?;
     if context.common.check {
         return context.check(summary, || {
             let found = verify(engine, size)?;
@@ -98,10 +98,12 @@ pub(crate) fn run<E: Engine>(
     Ok(())
 }
 
-/// Loads the rows where there are none. Returns how many there are, and the bytes of a value.
+/// Loads the rows where there are none. Returns how many there are, and the bytes of a value; `least`: what those may have that were
+/// updated, if not the same.
 pub(crate) fn populate<E: Engine>(
     engine: &E,
     rows: &Rows,
+    least: Option<usize>,
     context: &Context<'_>,
     summary: &mut Summary,
 ) -> Result<(u64, usize), Failure> {
@@ -116,7 +118,9 @@ pub(crate) fn populate<E: Engine>(
         .settings
         .insert("value_size".to_owned(), size.to_string());
     match found {
-        Some(found) if found == wanted => Ok(wanted),
+        Some((found, one)) if found == rows && (least.unwrap_or(size)..=size).contains(&one) => {
+            Ok(wanted)
+        }
         Some((found, size)) => Err(Failure::Usage(format!(
             "{} holds {found} rows with values of {size} bytes: give no other --rows and \
              --value-size, or another --data",
@@ -145,11 +149,11 @@ pub(crate) fn populate<E: Engine>(
 }
 
 /// Reads and checks all rows.
-pub(crate) fn verify<E: Engine>(engine: &E, size: usize) -> Result<Scanned, Failure> {
+pub(crate) fn verify<E: Engine>(engine: &E, sizes: impl Into<Sizes>) -> Result<Scanned, Failure> {
     let mut session = engine
         .open_session()
         .map_err(Failure::engine("open a session"))?;
-    kv::verify(&mut session, size).map_err(Failure::engine("check"))
+    kv::verify(&mut session, sizes).map_err(Failure::engine("check"))
 }
 
 /// What is wrong with what a check found.

@@ -28,7 +28,7 @@ pub(crate) fn run<E: Engine>(
         .ensure_tables(TABLES)
         .map_err(Failure::engine("create the tables"))?;
     let engine = &*engine;
-    let (rows, size) = kv::populate(engine, &arguments.rows, context, summary)?;
+    let (rows, size) = kv::populate(engine, &arguments.rows, None, context, summary)?;
     let range = arguments.range.unwrap_or(rows);
     if range > rows {
         return Err(Failure::Usage(format!(

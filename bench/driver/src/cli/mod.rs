@@ -514,6 +514,10 @@ pub struct Hot {
     #[arg(long, default_value_t = 100, value_name = "BYTES")]
     #[arg(value_parser = clap::value_parser!(u32).range(16..=1 << 20))]
     pub value_size: u32,
+    /// Each update gives its value a size from this one to --value-size [default: the size stays]
+    #[arg(long, value_name = "BYTES")]
+    #[arg(value_parser = clap::value_parser!(u32).range(16..=1 << 20))]
+    pub value_size_min: Option<u32>,
     /// Old snapshots.
     #[command(flatten)]
     pub hold: Hold,

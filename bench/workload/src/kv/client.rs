@@ -1,6 +1,6 @@
 //! A client: point reads, updates, read-modify-writes.
 
-use super::{ROWS, counter, key, write_value};
+use super::{ROWS, Sizes, counter, key, write_value};
 use crate::engine::{EngineError, Result, Session, TxOptions};
 use crate::zipf::Keys;
 use std::ops::Range;
@@ -11,7 +11,7 @@ use vellum_base::random::Random;
 pub enum Mix {
     /// Reads one key.
     Read,
-    /// Updates one key in place.
+    /// Updates one key: in place, or where its value gets another size by a new one.
     Update,
     /// Reads one key, then updates it.
     ReadModifyWrite,
@@ -40,13 +40,15 @@ pub struct Client {
     drawn: Mix,
     pub(super) id: u64,
     value: Vec<u8>,
+    sizes: Sizes,
     /// The whole value changes.
     range: [Range<usize>; 1],
 }
 
 impl Client {
     /// A client whose operations follow from `seed` and `number`.
-    pub fn new(keys: Keys, size: usize, mix: Mix, seed: u64, number: u64) -> Self {
+    pub fn new(keys: Keys, sizes: impl Into<Sizes>, mix: Mix, seed: u64, number: u64) -> Self {
+        let sizes = sizes.into();
         let random = Random::new(seed ^ (number + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15));
         Self {
             keys,
@@ -55,8 +57,9 @@ impl Client {
             reads: 0,
             drawn: mix,
             id: 0,
-            value: vec![0; size],
-            range: std::array::from_fn(|_| 0..size),
+            value: vec![0; sizes.most],
+            sizes,
+            range: std::array::from_fn(|_| 0..sizes.most),
         }
     }
 
@@ -84,6 +87,7 @@ impl Client {
     pub fn attempt<S: Session>(&mut self, session: &mut S) -> Result<()> {
         let attempted = match self.drawn {
             Mix::Read => self.read(session),
+            Mix::Update | Mix::ReadModifyWrite if self.sizes.vary() => self.replace(session),
             Mix::Update => self.update(session),
             Mix::ReadModifyWrite => self.read_modify_write(session),
         };
@@ -100,10 +104,10 @@ impl Client {
     }
 
     fn read_row<S: Session>(&mut self, session: &mut S) -> Result<()> {
-        let size = self.range[0].end;
         if !session.get(ROWS, &key(self.id), &mut self.value)? {
             return Err(EngineError::missing(ROWS));
         }
+        let size = self.sizes.of(self.id, counter(&self.value));
         let compared = size.min(8);
         if self.value.len() != size || self.value[..compared] != self.id.to_le_bytes()[..compared] {
             return Err(self.wrong());
@@ -131,6 +135,16 @@ impl Client {
         if !found {
             return Err(EngineError::missing(ROWS));
         }
+        session.commit()
+    }
+
+    fn replace<S: Session>(&mut self, session: &mut S) -> Result<()> {
+        session.begin(TxOptions::READ_WRITE)?;
+        self.read_row(session)?;
+        let (id, next) = (self.id, counter(&self.value) + 1);
+        self.value.resize(self.sizes.of(id, next), 0);
+        write_value(&mut self.value, id, next);
+        session.upsert(ROWS, &key(id), &self.value)?;
         session.commit()
     }
 

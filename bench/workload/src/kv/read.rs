@@ -1,6 +1,6 @@
 //! Full scans: to be measured, and to be checked.
 
-use super::{ROWS, counter, is_value, key};
+use super::{ROWS, Sizes, counter, is_value, key};
 use crate::engine::{Direction, EngineError, Result, Session, TxOptions};
 
 /// What a full scan found.
@@ -18,10 +18,11 @@ pub struct Scanned {
 ///
 /// # Errors
 /// Whatever the engine reports.
-pub fn verify<S: Session>(session: &mut S, size: usize) -> Result<Scanned> {
+pub fn verify<S: Session>(session: &mut S, sizes: impl Into<Sizes>) -> Result<Scanned> {
+    let sizes = sizes.into();
     let mut scanned = Scanned::default();
     whole_scan(session, |found_key, value| {
-        let right = found_key == key(scanned.rows) && is_value(value, scanned.rows, size);
+        let right = found_key == key(scanned.rows) && is_value(value, scanned.rows, sizes);
         scanned.wrong += u64::from(!right);
         scanned.rows += 1;
         scanned.updates = scanned.updates.wrapping_add(counter(value));

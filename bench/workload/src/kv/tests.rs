@@ -74,6 +74,39 @@ fn concurrent_updates_are_all_counted() {
 }
 
 #[test]
+fn values_whose_sizes_vary_are_counted_and_checked_as_others() {
+    let (rows, threads, steps) = (20, 3_u64, 300);
+    let sizes = Sizes::within(&(16..=48));
+    let engine = loaded(rows, 48, Order::Sorted);
+    for mix in [Mix::Update, Mix::ReadModifyWrite, Mix::Read] {
+        std::thread::scope(|scope| {
+            for number in 0..threads {
+                let engine = &engine;
+                scope.spawn(move || {
+                    let mut client = Client::new(Keys::new(rows, 0.9), sizes, mix, 1, number);
+                    let mut session = engine.open_session().unwrap();
+                    for _ in 0..steps {
+                        client.draw();
+                        while let Err(error) = client.attempt(&mut session) {
+                            assert!(error.is_retryable(), "{error}");
+                            std::thread::yield_now();
+                        }
+                    }
+                });
+            }
+        });
+    }
+    let mut session = engine.open_session().unwrap();
+    let found = verify(&mut session, sizes).unwrap();
+    let updates = 2 * threads * steps;
+    assert_eq!((found.updates, found.wrong), (updates, 0));
+    let met: std::collections::BTreeSet<_> = (1..2000).map(|n| sizes.of(7, n)).collect();
+    assert!(met.into_iter().eq(16..=48), "every size");
+    let narrower = Sizes::within(&(16..=47));
+    assert!(verify(&mut session, narrower).unwrap().wrong > 0);
+}
+
+#[test]
 fn share_of_reads_leaves_the_rest_to_the_mix() {
     let (rows, size, steps) = (50, 32, 4000_u64);
     for (share, least, most) in [(0.0, 0, 0), (0.25, 800, 1200), (1.0, steps, steps)] {
