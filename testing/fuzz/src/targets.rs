@@ -253,7 +253,12 @@ fn fat(body: &[u8]) -> Vec<u8> {
     if body.len() >= 12 {
         delta::encode_image(body, &[0..3, 11..12], &mut image);
     }
-    let steps = [Step::Copy(name), Step::Ranges(&image), Step::Same];
+    let steps = [
+        Step::Copy(name),
+        Step::Ranges(&image),
+        Step::Same,
+        Step::Whole(body),
+    ];
     let mut versions = Vec::new();
     for step in steps {
         let header = before;

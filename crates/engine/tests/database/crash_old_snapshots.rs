@@ -61,7 +61,13 @@ fn work(database: &Database, known: &mut Known, hot: bool) -> Result<()> {
         Err(Error::NoSuchTable { .. }) => tx.create_table("t"),
         found => found,
     })?;
-    let small = |byte: u8| move |_| Some(vec![byte; 120]);
+    // Every other row changes its length with each update.
+    let small = |byte: u8| {
+        move |number: u32| {
+            let longer = number % 2 * u32::from(byte % 3) * 20;
+            Some(vec![byte; 100 + longer as usize])
+        }
+    };
     known.change(database, &table, 0..ROWS, small(1))?;
     let hot = if hot { 600..1000 } else { 0..0 };
     known.change(database, &table, hot.clone(), small(1))?;

@@ -59,6 +59,9 @@ pub struct VersionStore {
     /// Parts of leaves are swept, too: where a test has few deltas.
     #[cfg(test)]
     pub(crate) sweeps_parts: bool,
+    /// No whole bodies stand in fat rows: where a test has short ones.
+    #[cfg(test)]
+    pub(crate) copies_all: bool,
 }
 
 /// The trees of a slot.
@@ -500,6 +503,8 @@ impl VersionStore {
             bug: None,
             #[cfg(test)]
             sweeps_parts: false,
+            #[cfg(test)]
+            copies_all: false,
         }
     }
 

@@ -332,7 +332,7 @@ impl<'w> Writer<'w> {
         let Some((form, kept)) = planned else {
             return Ok(Attempt::Unlisted);
         };
-        let length = form.row_length(change, before.as_ref(), &scratch.fat);
+        let length = form.row_length(change, before.as_ref(), old_body, &scratch.fat);
         if let Some(length) = length.filter(|length| !leaf.fits(*length)) {
             return Ok(Attempt::NoRoom(length));
         }
@@ -555,7 +555,7 @@ impl Row<'_> {
     ) {
         let mut header = Header::stamped(shape, self.version, false);
         let before = self.before.unwrap_or(header);
-        let image = &scratch.fat.image;
+        let (image, old_body) = (&scratch.fat.image, &scratch.row[self.body_start..]);
         match self.form {
             Form::Plain {
                 updates,
@@ -581,10 +581,14 @@ impl Row<'_> {
                 }
                 leaf.patch(&writes, logging);
             }
-            Form::Patched { versions, kind } => {
+            Form::Patched {
+                versions,
+                kind,
+                moves,
+            } => {
                 header.fat = true;
                 let header = header.encode();
-                let replaced = Replaced::encode(&before, kind, self.version, image);
+                let replaced = Replaced::encode(&before, kind, self.version, image, old_body);
                 let lengths = encode_lengths(body.len(), versions + replaced.length());
                 let mut writes: SmallVec<[(usize, &[u8]); 8]> = SmallVec::new();
                 writes.push((0, &header));
@@ -592,8 +596,11 @@ impl Row<'_> {
                 for span in &scratch.fat.spans {
                     writes.push((BODY_AT + span.start, &body[span.clone()]));
                 }
+                if moves {
+                    writes.push((BODY_AT + body.len(), &scratch.fat.versions));
+                }
                 let mut at = BODY_AT + body.len() + versions;
-                for part in replaced.parts(image) {
+                for part in replaced.parts() {
                     writes.push((at, part));
                     at += part.len();
                 }
@@ -603,10 +610,10 @@ impl Row<'_> {
             Form::Rebuilt { slack, kind } => {
                 header.fat = true;
                 let header = header.encode();
-                let replaced = Replaced::encode(&before, kind, self.version, image);
+                let replaced = Replaced::encode(&before, kind, self.version, image, old_body);
                 let old = &scratch.fat.versions;
                 let lengths = encode_lengths(body.len(), old.len() + replaced.length());
-                let [first, second, third] = replaced.parts(image);
+                let [first, second, third] = replaced.parts();
                 let slack = vec![0; slack];
                 let row: [&[u8]; 8] = [&header, &lengths, body, old, first, second, third, &slack];
                 leaf.replace(&row, logging);

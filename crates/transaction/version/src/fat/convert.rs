@@ -12,6 +12,7 @@ use crate::fat::prune::{Pruned, Rewrite};
 use crate::row::{Header, Writer};
 use crate::shortcut::Shortcut;
 use crate::store::VersionStore;
+use std::ops::Range;
 use vellum_base::PageId;
 use vellum_btree::LeafHints;
 use vellum_txn::{ActiveSnapshots, Domain, VersionStamp};
@@ -38,18 +39,20 @@ struct Link {
     header: Header,
     /// As it was in its row or delta.
     older: Header,
-    /// Where in `Chain::bytes` the ranges are; `None`: a full copy, or nothing.
-    ranges: Option<std::ops::Range<usize>>,
+    how: How,
+    /// Where in `Chain::bytes` that is.
+    bytes: Range<usize>,
 }
 
-/// Length of a version's body, if the one before it may be made of it (F2): a tombstone has none, which is not the same
-/// as an empty one.
-fn length_of(header: &Header, body: &[u8]) -> usize {
-    if header.shape.tombstone {
-        usize::MAX
-    } else {
-        body.len()
-    }
+/// How a version of a chain stands in a fat row.
+#[derive(Clone, Copy, Debug)]
+enum How {
+    /// A tombstone, by nothing.
+    Same,
+    Ranges,
+    Whole,
+    /// By its delta, which stays.
+    Copy,
 }
 
 impl Chain {
@@ -58,10 +61,12 @@ impl Chain {
         let last = self.links.len().wrapping_sub(1);
         let links = self.names.iter().zip(&self.links).enumerate();
         links.map(move |(index, (name, link))| {
-            let step = match &link.ranges {
-                Some(ranges) => Step::Ranges(&self.bytes[ranges.clone()]),
-                None if link.header.shape.tombstone => Step::Same,
-                None => Step::Copy(*name),
+            let bytes = &self.bytes[link.bytes.clone()];
+            let step = match link.how {
+                How::Same => Step::Same,
+                How::Ranges => Step::Ranges(bytes),
+                How::Whole => Step::Whole(bytes),
+                How::Copy => Step::Copy(*name),
             };
             let goes_on = self.is_cut && index == last;
             let mut header = if goes_on { link.older } else { link.header };
@@ -94,61 +99,43 @@ impl Chain {
         rewrites
     }
 
-    /// Takes a delta in; true if the row will name it. `length`: of the next newer version's body, which is then that of this
-    /// one.
-    fn push(
-        &mut self,
-        name: VersionStamp,
-        entry: &[u8],
-        image_max: usize,
-        length: &mut usize,
-    ) -> Option<bool> {
-        let from = self.bytes.len();
-        let (header, is_ranges) = match delta::decode(entry)? {
-            Entry::Ranges(header, image) => {
-                self.bytes.extend_from_slice(image);
-                (header, true)
-            }
-            Entry::Full(header, body) => {
-                // A copy of the same length is one range, and saves who reads it a look into the index.
-                let same = *length == body.len() && !header.shape.tombstone;
-                let inline = same && body.len() + delta::RANGE_BYTES <= image_max;
-                if inline {
-                    let whole = 0..body.len();
-                    delta::encode_image(body, std::slice::from_ref(&whole), &mut self.bytes);
-                }
-                *length = length_of(&header, body);
-                (header, inline)
-            }
+    /// Takes a delta in; true if the row will name it: a full copy of more than `whole_max` bytes.
+    fn push(&mut self, name: VersionStamp, entry: &[u8], whole_max: usize) -> Option<bool> {
+        let (header, how, bytes): (_, _, &[u8]) = match delta::decode(entry)? {
+            Entry::Ranges(header, image) => (header, How::Ranges, image),
+            Entry::Full(header, _) if header.shape.tombstone => (header, How::Same, &[]),
+            Entry::Full(header, body) if body.len() <= whole_max => (header, How::Whole, body),
+            Entry::Full(header, _) => (header, How::Copy, &[]),
         };
+        let from = self.bytes.len();
+        self.bytes.extend_from_slice(bytes);
         self.names.push(name);
         self.links.push(Link {
             header: header.alone(),
             older: header,
-            ranges: is_ranges.then_some(from..self.bytes.len()),
+            how,
+            bytes: from..self.bytes.len(),
         });
-        Some(!is_ranges && !header.shape.tombstone)
+        Some(matches!(how, How::Copy))
     }
 }
 
 impl VersionStore {
     /// Reads the chain behind a plain row's newest version, down to the first version, or one that every snapshot in
-    /// `active` sees, or as far as is followed at once. The caller holds the leaf's latch: a delta that is not there has been
-    /// collected.
+    /// `active` sees, or as far as is followed at once. Full copies of at most `whole_max` bytes are taken out of their deltas. The caller
+    /// holds the leaf's latch: a delta that is not there has been collected.
     pub(crate) fn read_chain_of(
         &self,
         domain: &Domain,
         active: &ActiveSnapshots,
         tree: PageId,
         newest: &Header,
-        body: &[u8],
-        image_max: usize,
+        whole_max: usize,
     ) -> Result<Chain> {
         let mut chain = Chain::default();
         let mut entry = Vec::new();
         let mut hints = LeafHints::default();
         let mut newer = *newest;
-        let mut length = length_of(newest, body);
         while let Some(Writer { version, first }) = newer.writer {
             if first || domain.is_committed_before(&version, active.oldest()) {
                 break;
@@ -162,9 +149,7 @@ impl VersionStore {
                 break;
             };
             let broken = || damaged("delta", tree);
-            let stays = chain
-                .push(name, &entry, image_max, &mut length)
-                .ok_or_else(broken)?;
+            let stays = chain.push(name, &entry, whole_max).ok_or_else(broken)?;
             if stays && delta::is_transient(&entry) {
                 // The row will name it: it is not swept any more (and is put back if it was just now).
                 let versions = self.slot(name.slot).ok_or_else(broken)?;

@@ -36,14 +36,14 @@ pub(crate) fn old_versions<'r>(row: &FatRow<'r>) -> Option<SmallVec<[OldVersion<
 }
 
 impl VersionStore {
-    /// Prunes by a list of all open snapshots.
+    /// Prunes by a list of all open snapshots; `None` if the versions are damaged.
     pub(crate) fn prune_by_list<'r>(
         &self,
         domain: &Domain,
         active: &ActiveSnapshots,
         newest: VersionStamp,
         old: &[OldVersion<'r>],
-    ) -> Pruned<'r> {
+    ) -> Option<Pruned<'r>> {
         let oldest = active.oldest();
         let mut spare = self.has(Bug::PrunedTooMuch);
         prune(newest, old, |version, newer| {
@@ -80,7 +80,8 @@ impl VersionStore {
         Ok(())
     }
 
-    fn put_delta(&self, tree: PageId, name: &VersionStamp, entry: &[u8]) -> Result<()> {
+    /// Puts a delta into the index of the slot that it is named after.
+    pub(crate) fn put_delta(&self, tree: PageId, name: &VersionStamp, entry: &[u8]) -> Result<()> {
         let versions = self.slot(name.slot);
         let versions = versions.ok_or_else(|| damaged("slot of a version", PageId::ZERO))?;
         Ok(versions.put_delta(tree, name, entry)?)
@@ -125,6 +126,7 @@ impl VersionStore {
                         delta::encode_ranges_of(header, image, &mut entry);
                     }
                 }
+                KeptStep::Whole(body) => delta::encode_full(header, body, &mut entry),
                 KeptStep::Copy(name) => {
                     if !self.full_copy(name, tree, &mut body)? {
                         // Collected: nobody asks for what is this old.
@@ -184,6 +186,7 @@ impl VersionStore {
             header = Header::frozen(header.shape);
         } else {
             let pruned = self.prune_by_list(domain, active, writer.version, &old);
+            let pruned = pruned.ok_or_else(broken)?;
             self.rewrite_copies(tree.root(), &pruned.rewrites)?;
             gone.extend_from_slice(&pruned.gone);
             self.put_chain(tree.root(), writer.version, &pruned.kept, &mut gone)?;

@@ -32,8 +32,22 @@ pub(crate) enum Kind {
     Same,
     /// By the image in the scratch.
     Ranges,
+    /// By its body.
+    Whole,
     /// By its delta, which is a full copy.
     Copy,
+}
+
+impl Kind {
+    /// What of the replaced version stands in the row: its ranges, its body, or nothing.
+    #[inline]
+    fn content<'c>(self, image: &'c [u8], old_body: &'c [u8]) -> &'c [u8] {
+        match self {
+            Self::Same | Self::Copy => &[],
+            Self::Ranges => image,
+            Self::Whole => old_body,
+        }
+    }
 }
 
 /// What form a row has after a write.
@@ -46,8 +60,13 @@ pub(crate) enum Form {
         since: u16,
         onward: Onward,
     },
-    /// A fat row that has room: its old versions (so many bytes) end where the replaced one is put.
-    Patched { versions: usize, kind: Kind },
+    /// A fat row that has room: its old versions (so many bytes) end where the replaced one is put. They stand in the scratch, too, if
+    /// they move, as the body gets another length.
+    Patched {
+        versions: usize,
+        kind: Kind,
+        moves: bool,
+    },
     /// A fat row that is written anew, with the old versions in the scratch but the replaced one.
     Rebuilt { slack: usize, kind: Kind },
 }
@@ -90,12 +109,13 @@ impl Form {
         &self,
         change: &Change<'_>,
         before: Option<&Header>,
+        old_body: &[u8],
         scratch: &FatScratch,
     ) -> Option<usize> {
         match (self, before) {
             (Self::Plain { onward, .. }, _) => Some(onward.header_length() + body_length(change)),
             (Self::Rebuilt { slack, kind }, Some(before)) => {
-                let replaced = version_length(before, *kind, &scratch.image);
+                let replaced = version_length(before, *kind, &scratch.image, old_body);
                 Some(BODY_AT + body_length(change) + scratch.versions.len() + replaced + slack)
             }
             _ => None,
@@ -104,14 +124,12 @@ impl Form {
 }
 
 /// Bytes that the replaced version takes in the row.
-pub(crate) fn version_length(before: &Header, kind: Kind, image: &[u8]) -> usize {
-    VERSION_OVERHEAD
-        + before.length()
-        + match kind {
-            Kind::Same => 0,
-            Kind::Ranges => image.len(),
-            Kind::Copy => NAME_BYTES,
-        }
+pub(crate) fn version_length(before: &Header, kind: Kind, image: &[u8], old_body: &[u8]) -> usize {
+    let rest = match kind {
+        Kind::Copy => NAME_BYTES,
+        _ => kind.content(image, old_body).len(),
+    };
+    VERSION_OVERHEAD + before.length() + rest
 }
 
 /// Bytes of the body that a change makes.
@@ -122,42 +140,44 @@ pub(crate) fn body_length(change: &Change<'_>) -> usize {
     }
 }
 
-/// The replaced version in two parts around its image or name: what it starts with, and its length.
-pub(crate) struct Replaced {
+/// The replaced version in parts: what it starts with, its ranges or body, and its length.
+pub(crate) struct Replaced<'c> {
     head: VersionHead,
+    content: &'c [u8],
     tail: [u8; 2],
-    is_ranges: bool,
 }
 
-impl Replaced {
-    /// Encodes the version with this header; `name`: of the version that replaces it.
-    pub fn encode(before: &Header, kind: Kind, name: VersionStamp, image: &[u8]) -> Self {
+impl<'c> Replaced<'c> {
+    /// Encodes the version with this header and body; `name`: of the version that replaces it; `image`: of the ranges that differ.
+    pub fn encode(
+        before: &Header,
+        kind: Kind,
+        name: VersionStamp,
+        image: &'c [u8],
+        old_body: &'c [u8],
+    ) -> Self {
+        let content = kind.content(image, old_body);
         let step = match kind {
             Kind::Same => Step::Same,
-            Kind::Ranges => Step::Ranges(&[]),
+            Kind::Ranges => Step::Ranges(content),
             Kind::Copy => Step::Copy(name),
+            Kind::Whole => Step::Whole(content),
         };
         let version = OldVersion {
             header: *before,
             step,
         };
-        let is_ranges = kind == Kind::Ranges;
-        let head = version.head();
-        let length = version.length() + if is_ranges { image.len() } else { 0 };
+        let length = u16::try_from(version.length()).expect("a version fits a page");
         Self {
-            head,
-            tail: u16::try_from(length).unwrap_or(u16::MAX).to_le_bytes(),
-            is_ranges,
+            head: version.head(),
+            content,
+            tail: length.to_le_bytes(),
         }
     }
 
     /// Its parts in order.
-    pub fn parts<'p>(&'p self, image: &'p [u8]) -> [&'p [u8]; 3] {
-        [
-            &self.head,
-            if self.is_ranges { image } else { &[] },
-            &self.tail,
-        ]
+    pub fn parts(&self) -> [&[u8]; 3] {
+        [&self.head, self.content, &self.tail]
     }
 
     /// Bytes of all parts.

@@ -11,10 +11,11 @@
 //! 22..     body of the newest version
 //! then     old versions, the oldest first; each:
 //!            u8   how to get there from the next newer version:
-//!                 1 nothing (the same bytes, or a tombstone), 2 byte ranges, 3 full copy
+//!                 1 nothing (the same bytes, or a tombstone), 2 byte ranges, 3 full copy, 4 whole body
 //!            ..   header of the version (1 or 18 bytes)
 //!            ..   2: for each range `u32 offset, u32 length, bytes` (see `delta`)
 //!                 3: whose delta it is: u16 slot, u64 stamp, u32 command
+//!                 4: the body
 //!            u16  bytes of this version, these two included
 //! then     slack: bytes without meaning
 //! ```
@@ -22,7 +23,8 @@
 //! Invariants:
 //! - F1 Old versions are complete: a snapshot that sees neither the newest version nor any old one sees no row. So the
 //!   oldest version is the first of the row, or seen by every snapshot.
-//! - F2 A version is made by ranges only if it is as long as the next newer one, and that is no tombstone.
+//! - F2 A version is made by ranges only if it is as long as the next newer one, and that is no tombstone. A tombstone has no body,
+//!   so it is made by nothing.
 
 use crate::row::{Flags, Header, STAMPED_HEADER};
 use vellum_base::codec::Reader;
@@ -32,7 +34,7 @@ use vellum_txn::VersionStamp;
 /// Where the body of a fat row starts.
 pub const BODY_AT: usize = STAMPED_HEADER + 4;
 
-/// Bytes of an old version beside its header and its ranges.
+/// Bytes of an old version beside its header and its ranges or body.
 pub const VERSION_OVERHEAD: usize = 1 + 2;
 
 /// Bytes of the name of a full copy.
@@ -41,6 +43,7 @@ pub const NAME_BYTES: usize = 2 + 8 + 4;
 const SAME: u8 = 1;
 const RANGES: u8 = 2;
 const COPY: u8 = 3;
+const WHOLE: u8 = 4;
 
 /// How an old version's body is made from the body of the next newer one.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -51,6 +54,8 @@ pub enum Step<'r> {
     Ranges(&'r [u8]),
     /// It is not: the delta with this name holds the whole body.
     Copy(VersionStamp),
+    /// It is not: this is the whole body.
+    Whole(&'r [u8]),
 }
 
 /// An old version inside a fat row.
@@ -166,6 +171,8 @@ impl<'r> FatRow<'r> {
             match version.step {
                 Step::Same => {}
                 Step::Copy(_) => length = None,
+                Step::Whole(_) if version.header.shape.tombstone => return false,
+                Step::Whole(body) => length = Some(body.len()),
                 Step::Ranges(image) => {
                     if newer.tombstone || !image_fits(image, length) {
                         return false;
@@ -248,6 +255,7 @@ impl<'r> Glance<'r> {
             RANGES => Some(Step::Ranges(self.rest)),
             SAME if self.rest.is_empty() => Some(Step::Same),
             COPY => decode_name(self.rest).map(Step::Copy),
+            WHOLE => Some(Step::Whole(self.rest)),
             _ => None,
         }
     }
@@ -287,6 +295,7 @@ fn decode_version(bytes: &[u8]) -> Option<OldVersion<'_>> {
         SAME if rest.is_empty() => Step::Same,
         RANGES => Step::Ranges(rest),
         COPY => Step::Copy(decode_name(rest)?),
+        WHOLE => Step::Whole(rest),
         _ => return None,
     };
     Some(OldVersion { header, step })
@@ -310,7 +319,7 @@ impl OldVersion<'_> {
             + self.header.length()
             + match self.step {
                 Step::Same => 0,
-                Step::Ranges(image) => image.len(),
+                Step::Ranges(bytes) | Step::Whole(bytes) => bytes.len(),
                 Step::Copy(_) => NAME_BYTES,
             }
     }
@@ -318,14 +327,14 @@ impl OldVersion<'_> {
     /// Appends it to the old versions of a row: it is newer than all of them.
     pub fn encode(&self, out: &mut Vec<u8>) {
         out.extend_from_slice(&self.head());
-        if let Step::Ranges(image) = self.step {
-            out.extend_from_slice(image);
+        if let Step::Ranges(bytes) | Step::Whole(bytes) = self.step {
+            out.extend_from_slice(bytes);
         }
         let length = u16::try_from(self.length()).expect("a version fits a page");
         out.extend_from_slice(&length.to_le_bytes());
     }
 
-    /// What stands before its ranges and its length.
+    /// What stands before its ranges or body and its length.
     #[inline]
     pub fn head(&self) -> VersionHead {
         debug_assert!(!self.header.fat, "an old version is no row");
@@ -338,6 +347,7 @@ impl OldVersion<'_> {
             Step::Same => SAME,
             Step::Ranges(_) => RANGES,
             Step::Copy(_) => COPY,
+            Step::Whole(_) => WHOLE,
         };
         head.bytes[1..head.length].copy_from_slice(&header);
         if let Step::Copy(name) = self.step {
@@ -408,6 +418,14 @@ mod tests {
                 step: Step::Copy(version(5)),
             },
             OldVersion {
+                header: Header::stamped(Shape::INLINE, version(3), false),
+                step: Step::Whole(b"of another length"),
+            },
+            OldVersion {
+                header: Header::stamped(Shape::INLINE, version(4), false),
+                step: Step::Whole(b""),
+            },
+            OldVersion {
                 header: Header::stamped(Shape::INLINE, version(5), false),
                 step: Step::Ranges(&image),
             },
@@ -451,6 +469,13 @@ mod tests {
                 }
             }
         }
+        for (header, is_sound) in [(old.header, true), (Header::frozen(Shape::DELETED), false)] {
+            let mut bytes = Vec::new();
+            let step = Step::Whole(b"whole");
+            OldVersion { header, step }.encode(&mut bytes);
+            let row = row(b"body", &bytes, 0);
+            assert_eq!(FatRow::decode(&row).unwrap().is_sound(), is_sound);
+        }
         let broken = row(b"body", b"\x01", 0);
         assert!(!FatRow::decode(&broken).unwrap().is_sound());
         let mut outside = Vec::new();
@@ -461,6 +486,32 @@ mod tests {
             step: Step::Ranges(&outside),
         }
         .encode(&mut bytes);
-        assert!(!FatRow::decode(&row(b"body", &bytes, 0)).unwrap().is_sound());
+        let outside = bytes;
+        assert!(
+            !FatRow::decode(&row(b"body", &outside, 0))
+                .unwrap()
+                .is_sound()
+        );
+        // Of the body that stands before them, ranges are part.
+        for (whole, is_sound) in [(&[0; 5][..], true), (&[0; 4][..], false)] {
+            let (mut bytes, step) = (outside.clone(), Step::Whole(whole));
+            let header = old.header;
+            OldVersion { header, step }.encode(&mut bytes);
+            let row = row(b"body", &bytes, 0);
+            assert_eq!(FatRow::decode(&row).unwrap().is_sound(), is_sound);
+        }
+    }
+
+    #[test]
+    fn bytes_of_a_whole_body_are_those_of_the_format() {
+        let mut bytes = Vec::new();
+        OldVersion {
+            header: Header::stamped(Shape::INLINE, version(2), true),
+            step: Step::Whole(b"abc"),
+        }
+        .encode(&mut bytes);
+        let header = [1 | 8, 3, 0, 2, 0, 0, 0, 0, 0, 0, 0, 7, 0, 0, 0, 0, 0, 0];
+        let expected = [&[4][..], &header, b"abc", &[24, 0]].concat();
+        assert_eq!(bytes, expected);
     }
 }

@@ -11,6 +11,7 @@
 //! | when does a row turn fat | `estimate` |
 //! | what does an update do to it, how does it turn fat | `update`, `form`, `convert` |
 //! | which version gives its place to the next one | `displace` |
+//! | what becomes of what does not fit it | `spill` |
 //! | how does it turn back | `decompose` |
 
 mod convert;
@@ -21,6 +22,7 @@ pub(crate) mod form;
 pub mod layout;
 pub mod prune;
 mod resolve;
+mod spill;
 mod trim;
 pub(crate) mod update;
 

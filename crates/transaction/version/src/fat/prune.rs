@@ -6,7 +6,7 @@
 //! A version that goes leaves its ranges to the next older one, whose bytes win where both have some: from the next newer
 //! version one gets to the older one by writing first the one's ranges, then the other's. A full copy needs nothing of
 //! what is newer. Where a version with a full copy goes and the next older one stands on it with ranges, the copy is
-//! rewritten: it becomes the full copy of the older one, under the same name.
+//! rewritten: it becomes the full copy of the older one, under the same name. A whole body in the row takes the ranges, and nothing is rewritten.
 //!
 //! Concurrency: a reader may still go by the row as it was before. If it wants the older version it finds the
 //! rewritten copy and writes ranges over it that are in it already: the same bytes. If it wants the one that went, its
@@ -14,6 +14,7 @@
 //!
 //! Not here: taking copies away and rewriting them (`VersionStore`); nothing here knows a tree.
 
+use crate::delta;
 use crate::fat::layout::{OldVersion, Step};
 use crate::row::{Header, Writer};
 use smallvec::SmallVec;
@@ -30,6 +31,8 @@ pub enum KeptStep<'r> {
     Ranges(Cow<'r, [u8]>),
     /// As [`Step::Copy`].
     Copy(VersionStamp),
+    /// As [`Step::Whole`].
+    Whole(Cow<'r, [u8]>),
 }
 
 /// A version that stays.
@@ -73,15 +76,18 @@ enum Carry<'r> {
     Ranges(Cow<'r, [u8]>),
     /// The copy of one of them, and what is to be written over it.
     Copy(VersionStamp, Cow<'r, [u8]>),
+    /// The body of one of them.
+    Whole(Cow<'r, [u8]>),
 }
 
 /// Drops every version of `old` (from the newest to the oldest) that `is_dead` names, given it (`None`: a frozen one,
-/// committed before everything) and the next newer version that stays; `newest` is the row's.
+/// committed before everything) and the next newer version that stays; `newest` is the row's. `None` if the versions are damaged: ranges do
+/// not lie in the body that they are written over.
 pub fn prune<'r>(
     newest: VersionStamp,
     old: &[OldVersion<'r>],
     mut is_dead: impl FnMut(Option<&VersionStamp>, &VersionStamp) -> bool,
-) -> Pruned<'r> {
+) -> Option<Pruned<'r>> {
     let mut pruned = Pruned::default();
     let mut newer = newest;
     let mut carry = Carry::Nothing;
@@ -89,7 +95,7 @@ pub fn prune<'r>(
         let name = version.header.writer.map(|writer| writer.version);
         if is_dead(name.as_ref(), &newer) {
             pruned.dropped += 1;
-            carry = leave(carry, version, &mut pruned);
+            carry = leave(carry, version, &mut pruned)?;
             if version.header.writer.is_some_and(|writer| writer.first) {
                 make_first(&mut pruned);
             }
@@ -99,7 +105,7 @@ pub fn prune<'r>(
             std::mem::replace(&mut carry, Carry::Nothing),
             version,
             &mut pruned,
-        );
+        )?;
         pruned.kept.push(Kept {
             header: version.header,
             step,
@@ -108,29 +114,49 @@ pub fn prune<'r>(
             newer = name;
         }
     }
-    if let Carry::Copy(name, _) = carry {
-        pruned.gone.push(name);
-    }
+    forget(carry, &mut pruned);
     debug_assert_eq!(pruned.kept.len() + pruned.dropped, old.len());
-    pruned
+    Some(pruned)
 }
 
 /// A version goes: what it leaves, with what was left to it.
-fn leave<'r>(carry: Carry<'r>, version: &OldVersion<'r>, pruned: &mut Pruned<'r>) -> Carry<'r> {
-    match version.step {
+fn leave<'r>(
+    carry: Carry<'r>,
+    version: &OldVersion<'r>,
+    pruned: &mut Pruned<'r>,
+) -> Option<Carry<'r>> {
+    Some(match version.step {
         Step::Same => carry,
         Step::Copy(name) => {
-            if let Carry::Copy(unused, _) = carry {
-                pruned.gone.push(unused);
-            }
+            forget(carry, pruned);
             Carry::Copy(name, Cow::Borrowed(&[]))
+        }
+        Step::Whole(body) => {
+            forget(carry, pruned);
+            Carry::Whole(Cow::Borrowed(body))
         }
         Step::Ranges(image) => match carry {
             Carry::Nothing => Carry::Ranges(Cow::Borrowed(image)),
             Carry::Ranges(newer) => Carry::Ranges(merge(newer, image)),
             Carry::Copy(name, newer) => Carry::Copy(name, merge(newer, image)),
+            Carry::Whole(body) => Carry::Whole(written_over(body, image)?),
         },
+    })
+}
+
+/// What is left to a version that needs nothing of it: a copy goes.
+fn forget<'r>(carry: Carry<'r>, pruned: &mut Pruned<'r>) {
+    if let Carry::Copy(unused, _) = carry {
+        pruned.gone.push(unused);
     }
+}
+
+/// The body with the ranges written over it.
+fn written_over<'r>(mut body: Cow<'r, [u8]>, image: &[u8]) -> Option<Cow<'r, [u8]>> {
+    if !image.is_empty() {
+        delta::apply_image(image, body.to_mut())?;
+    }
+    Some(body)
 }
 
 /// A version stays: how it is made from the next newer one that stays.
@@ -138,27 +164,28 @@ fn take_over<'r>(
     carry: Carry<'r>,
     version: &OldVersion<'r>,
     pruned: &mut Pruned<'r>,
-) -> KeptStep<'r> {
+) -> Option<KeptStep<'r>> {
     let image = match version.step {
         Step::Copy(name) => {
-            if let Carry::Copy(unused, _) = carry {
-                pruned.gone.push(unused);
-            }
-            return KeptStep::Copy(name);
+            forget(carry, pruned);
+            return Some(KeptStep::Copy(name));
+        }
+        Step::Whole(body) => {
+            forget(carry, pruned);
+            return Some(KeptStep::Whole(Cow::Borrowed(body)));
         }
         Step::Same if version.header.shape.tombstone => {
-            if let Carry::Copy(unused, _) = carry {
-                pruned.gone.push(unused);
-            }
-            return KeptStep::Same;
+            forget(carry, pruned);
+            return Some(KeptStep::Same);
         }
         Step::Same => &[],
         Step::Ranges(image) => image,
     };
-    match carry {
+    Some(match carry {
         Carry::Nothing if version.step == Step::Same => KeptStep::Same,
         Carry::Nothing => KeptStep::Ranges(Cow::Borrowed(image)),
         Carry::Ranges(newer) => KeptStep::Ranges(merge(newer, image)),
+        Carry::Whole(body) => KeptStep::Whole(written_over(body, image)?),
         Carry::Copy(name, newer) => {
             pruned.rewrites.push(Rewrite {
                 name,
@@ -167,7 +194,7 @@ fn take_over<'r>(
             });
             KeptStep::Copy(name)
         }
-    }
+    })
 }
 
 /// The first version of a row went: nobody can tell the next newer one from it, where "before" is concerned.
@@ -255,6 +282,7 @@ impl<'r> Kept<'r> {
                 KeptStep::Same => Step::Same,
                 KeptStep::Ranges(image) => Step::Ranges(image),
                 KeptStep::Copy(name) => Step::Copy(*name),
+                KeptStep::Whole(body) => Step::Whole(body),
             },
         }
     }

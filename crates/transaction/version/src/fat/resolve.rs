@@ -1,7 +1,7 @@
 //! Finding the version of a fat row that a snapshot sees.
 //!
 //! Everything stands in the row, a private copy, but for full copies: of those one lookup finds the nearest one at
-//! or above the version that is wanted.
+//! or above the version that is wanted, if no whole body stands between the two.
 
 use crate::delta;
 use crate::error::{Result, damaged};
@@ -16,8 +16,20 @@ use vellum_txn::VersionStamp;
 /// Where the version that is wanted starts from, and the ranges to write over that. Large: it is filled, not handed on.
 #[derive(Default)]
 struct Way<'r> {
-    copy: Option<VersionStamp>,
+    start: Start<'r>,
     images: SmallVec<[&'r [u8]; 16]>,
+}
+
+/// A body to start from.
+#[derive(Clone, Copy, Default)]
+enum Start<'r> {
+    /// The newest version's.
+    #[default]
+    Newest,
+    /// This one, which stands in the row.
+    Whole(&'r [u8]),
+    /// This delta's.
+    Copy(VersionStamp),
 }
 
 /// Finds what a view sees among old versions: the way there, and whether it is a chain's reference; `Some(None)`: no row.
@@ -35,7 +47,7 @@ fn find<'r>(
     let found = loop {
         let version = versions.glance()?;
         looked_at += 1;
-        match version.step()? {
+        let start = match version.step()? {
             Step::Ranges(image) => {
                 let next = delta::only_range(image).unwrap_or(0..0);
                 let is_covered =
@@ -44,13 +56,16 @@ fn find<'r>(
                     way.images.push(last);
                 }
                 (last, span) = (image, next);
+                None
             }
-            Step::Same => {}
-            Step::Copy(name) => {
-                way.copy = Some(name);
-                way.images.clear();
-                (last, span) = (&[], 0..0);
-            }
+            Step::Same => None,
+            Step::Copy(name) => Some(Start::Copy(name)),
+            Step::Whole(body) => Some(Start::Whole(body)),
+        };
+        if let Some(start) = start {
+            way.start = start;
+            way.images.clear();
+            (last, span) = (&[], 0..0);
         }
         let flags = version.flags;
         if !flags.is_stamped() || view.sees(&version.name) {
@@ -85,16 +100,19 @@ fn make_visible(
         Some(None) => return Ok(Some(Resolved::Absent)),
         Some(Some(overflow)) => overflow,
     };
-    match way.copy {
-        None => {
-            body.clear();
-            body.extend_from_slice(newest);
-        }
-        Some(name) => {
+    let whole = match way.start {
+        Start::Newest => Some(newest),
+        Start::Whole(old) => Some(old),
+        Start::Copy(name) => {
             if !copy(&name, body)? {
                 return Ok(Some(Resolved::Changed));
             }
+            None
         }
+    };
+    if let Some(whole) = whole {
+        body.clear();
+        body.extend_from_slice(whole);
     }
     for image in &way.images {
         if delta::apply_image(image, body).is_none() {

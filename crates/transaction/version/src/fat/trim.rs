@@ -26,7 +26,7 @@ pub(crate) fn trim(domain: &Domain, row: &[u8]) -> Option<Vec<u8>> {
         newer = name;
     }
     let old = crate::fat::decompose::old_versions(&fat)?;
-    let pruned = prune(newest, &old, |_, _| true);
+    let pruned = prune(newest, &old, |_, _| true)?;
     debug_assert!(pruned.kept.is_empty() && pruned.gone.is_empty());
     let mut header = Header {
         fat: false,

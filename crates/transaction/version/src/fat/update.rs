@@ -3,7 +3,7 @@
 //! Paper: LeanStore §3.3, §3.5 (update operation).
 //!
 //! An update of a fat row writes header, body and one old version: in the place of the one before it, if nobody sees that
-//! (`displace`), else into slack that the row has. When that is used up, versions are pruned; only what is still needed then makes the row grow. A row whose versions do not fit the bound is
+//! (`displace`), else into slack that the row has; where the body gets another length, the old versions move. When that is used up, versions are pruned; only what is still needed then makes the row grow. A row whose versions do not fit the bound is
 //! turned back into a chain.
 //!
 //! Invariants:
@@ -55,7 +55,7 @@ impl Place<'_> {
         self.transaction.domain()
     }
 
-    fn page_size(&self) -> usize {
+    pub(crate) fn page_size(&self) -> usize {
         self.tree.context().page_size()
     }
 
@@ -96,13 +96,13 @@ impl Place<'_> {
         self.domain().watermarks().oldest_tx.get() as u16
     }
 
-    /// The rows that nobody needs, by what is known already.
+    /// The versions without those that nobody needs, by what is known already; `None` if they are damaged.
     fn prune_by_known<'r>(
         &self,
         active: &ActiveSnapshots,
         newest: VersionStamp,
         old: &[OldVersion<'r>],
-    ) -> Pruned<'r> {
+    ) -> Option<Pruned<'r>> {
         let domain = self.domain();
         let horizon = Horizon::published(domain);
         let oldest = active.oldest();
@@ -184,35 +184,52 @@ impl VersionStore {
         Ok(Some((form, plain)))
     }
 
-    /// How the replaced version is kept, with its image in the scratch; and whether the body keeps its length.
+    /// Longest body of an old version that stands in a row. Twice the longest image: a body of that length, what an old snapshot sees and
+    /// what was replaced last fit a row.
+    fn whole_max(&self, page_size: usize) -> usize {
+        #[cfg(test)]
+        if self.copies_all {
+            return 0;
+        }
+        page_size / 16
+    }
+
+    /// How the replaced version is kept, with its image in the scratch, and where the body changes.
     fn kind_of(
+        &self,
         place: &Place<'_>,
         before: &Header,
         old_body: &[u8],
         change: &Change<'_>,
         scratch: &mut FatScratch,
-    ) -> (Kind, bool) {
+    ) -> Kind {
         scratch.spans.clear();
-        match change {
+        let has_ranges = match change {
             Change::Patch(ranges, _) => {
                 scratch.spans.extend(ranges.iter().cloned());
-                let short = scratch.image.len() <= place.image_max();
-                (if short { Kind::Ranges } else { Kind::Copy }, true)
+                scratch.image.len() <= place.image_max()
             }
-            _ if before.shape.tombstone => (Kind::Same, false),
             Change::Put(shape, body) if body.len() == old_body.len() && *shape == before.shape => {
                 scratch.image.clear();
                 let span = difference(old_body, body);
-                let kind = if span.len() + delta::RANGE_BYTES <= place.image_max() {
+                let is_short = span.len() + delta::RANGE_BYTES <= place.image_max();
+                if is_short {
                     delta::encode_image(old_body, std::slice::from_ref(&span), &mut scratch.image);
-                    Kind::Ranges
-                } else {
-                    Kind::Copy
-                };
+                }
                 scratch.spans.push(span);
-                (kind, true)
+                is_short
             }
-            _ => (Kind::Copy, false),
+            Change::Put(_, body) => {
+                scratch.spans.push(0..body.len());
+                false
+            }
+            Change::Nothing | Change::Delete => false,
+        };
+        match has_ranges {
+            _ if before.shape.tombstone => Kind::Same,
+            true => Kind::Ranges,
+            false if old_body.len() <= self.whole_max(place.page_size()) => Kind::Whole,
+            false => Kind::Copy,
         }
     }
 
@@ -225,8 +242,8 @@ impl VersionStore {
         change: &Change<'_>,
         scratch: &mut FatScratch,
     ) -> Result<Option<Planned>> {
-        let (kind, same_length) = Self::kind_of(place, before, old_body, change, scratch);
-        let replaced = version_length(before, kind, &scratch.image);
+        let kind = self.kind_of(place, before, old_body, change, scratch);
+        let replaced = version_length(before, kind, &scratch.image, old_body);
         let capacity = leaf.payload_len();
         let mut lengths = [0; 4];
         leaf.payload_read(STAMPED_HEADER, &mut lengths);
@@ -234,17 +251,40 @@ impl VersionStore {
         let look = &mut scratch.row;
         let spare = self.has(Bug::DisplacedTooMuch);
         let all = versions;
-        let versions = displace(place, leaf, old_body.len(), all, before, look, spare);
+        let longest = self.whole_max(place.page_size()).max(place.image_max());
+        let versions = displace(
+            place,
+            leaf,
+            old_body.len(),
+            (all, longest),
+            before,
+            look,
+            spare,
+        );
         let plain = Header {
             fat: false,
             ..*before
         };
-        if same_length && BODY_AT + old_body.len() + versions + replaced <= capacity {
+        let body = body_length(change);
+        // Damaged lengths are found where the row is written anew.
+        let has_room = BODY_AT + body + versions + replaced <= capacity
+            && BODY_AT + old_body.len() + versions <= capacity;
+        if has_room {
+            let moves = body != old_body.len();
+            if moves {
+                scratch.versions.resize(versions, 0);
+                leaf.payload_read(BODY_AT + old_body.len(), &mut scratch.versions);
+            }
             if versions < all {
                 let metrics = self.context().metrics();
                 metrics.increment(Counter::VersionsDisplaced);
             }
-            return Ok(Some((Form::Patched { versions, kind }, plain)));
+            let form = Form::Patched {
+                versions,
+                kind,
+                moves,
+            };
+            return Ok(Some((form, plain)));
         }
         let mut row = std::mem::take(&mut scratch.row);
         leaf.copy_payload(&mut row);
@@ -267,29 +307,33 @@ impl VersionStore {
         let fat = FatRow::decode(row).ok_or_else(broken)?;
         let newest = before.writer.ok_or_else(broken)?.version;
         let body = body_length(change);
-        scratch.versions.clear();
-        if BODY_AT + body + fat.versions.len() + replaced <= row.len() {
-            // Only the body's length changes.
-            scratch.versions.extend_from_slice(fat.versions);
-            let slack = row.len() - BODY_AT - body - fat.versions.len() - replaced;
-            return Ok(Some((Form::Rebuilt { slack, kind }, before)));
-        }
         let old = old_versions(&fat).ok_or_else(broken)?;
         let slack = place.slack_for(replaced);
-        let pruned = if place.is_listed {
+        let mut pruned = if place.is_listed {
             self.prune_by_list(place.domain(), &scratch.active, newest, &old)
+                .ok_or_else(broken)?
         } else {
-            let pruned = place.prune_by_known(&scratch.active, newest, &old);
+            let pruned = place
+                .prune_by_known(&scratch.active, newest, &old)
+                .ok_or_else(broken)?;
             let needed = BODY_AT + body + versions_bytes(&pruned.kept) + replaced;
             if needed + slack / 2 > row.len() {
                 return Ok(None);
             }
             pruned
         };
+        // With room for one more version, or each update would come here.
+        let room = place
+            .row_max(body)
+            .saturating_sub(BODY_AT + body + replaced);
+        if versions_bytes(&pruned.kept) > room {
+            let room = room.saturating_sub(replaced);
+            self.spill(place.tree.root(), newest, fat.body, &mut pruned, room)?;
+        }
         self.keep_in_row(
             place,
             before,
-            (row.len(), fat.body.len()),
+            (row.len(), fat.body),
             &pruned,
             body,
             (kind, replaced),
@@ -309,19 +353,34 @@ impl VersionStore {
         if !place.is_listed {
             return Ok(None);
         }
+        // What does not fit with whole bodies may fit with copies.
+        let whole_max = self.whole_max(place.page_size());
+        let planned =
+            self.plan_conversion_of(place, before, old_body, change, whole_max, scratch)?;
+        if planned.is_some() {
+            return Ok(planned);
+        }
+        self.plan_conversion_of(place, before, old_body, change, 0, scratch)
+    }
+
+    /// The same, by a list, with full copies of at most `whole_max` bytes in the row. `None` if what is needed does not fit: never if that is zero.
+    fn plan_conversion_of(
+        &self,
+        place: &Place<'_>,
+        before: &Header,
+        old_body: &[u8],
+        change: &Change<'_>,
+        whole_max: usize,
+        scratch: &mut FatScratch,
+    ) -> Result<Option<Planned>> {
+        let broken = || damaged("fat row", place.tree.root());
         let Some(writer) = before.writer else {
             return Ok(Some((place.plain(), *before)));
         };
-        let (kind, _) = Self::kind_of(place, before, old_body, change, scratch);
-        let replaced = version_length(before, kind, &scratch.image);
-        let chain = self.read_chain_of(
-            place.domain(),
-            &scratch.active,
-            place.tree.root(),
-            before,
-            old_body,
-            place.image_max(),
-        )?;
+        let kind = self.kind_of(place, before, old_body, change, scratch);
+        let replaced = version_length(before, kind, &scratch.image, old_body);
+        let root = place.tree.root();
+        let chain = self.read_chain_of(place.domain(), &scratch.active, root, before, whole_max)?;
         let mut before = before.alone();
         if chain.is_cut {
             self.cut_down(place, writer.version, &chain, scratch)?;
@@ -337,13 +396,20 @@ impl VersionStore {
             writer.first |= chain.ends_first && chain.names.is_empty();
         }
         let old: SmallVec<[OldVersion<'_>; 16]> = chain.versions().collect();
-        let pruned = self.prune_by_list(place.domain(), &scratch.active, writer.version, &old);
+        let pruned = self
+            .prune_by_list(place.domain(), &scratch.active, writer.version, &old)
+            .ok_or_else(broken)?;
+        let body = body_length(change);
+        let needed = BODY_AT + body + versions_bytes(&pruned.kept) + replaced;
+        if needed > place.row_max(body) && whole_max > 0 {
+            return Ok(None);
+        }
         self.keep_in_row(
             place,
             before,
-            (0, old_body.len()),
+            (0, old_body),
             &pruned,
-            body_length(change),
+            body,
             (kind, replaced),
             Some(&chain),
             scratch,
@@ -369,12 +435,13 @@ impl VersionStore {
             _ => false,
         });
         let tree = place.tree.root();
+        let pruned = pruned.ok_or_else(|| damaged("delta", tree))?;
         self.rewrite_copies(tree, &chain.rewritten(&pruned))?;
         forget_chain(chain, &pruned, &mut scratch.gone);
         self.put_chain(tree, newest, &pruned.kept, &mut scratch.gone)
     }
 
-    /// The form of a row whose old versions were pruned; `capacity`: its length now; `old_body`: of its body; `chain`: where they are now, if not
+    /// The form of a row whose old versions were pruned; `capacity`: its length now; `old_body`: its body; `chain`: where they are now, if not
     /// in the row. What does not fit the row is a chain from then on, of what is needed.
     #[allow(
         clippy::too_many_arguments,
@@ -384,10 +451,10 @@ impl VersionStore {
         &self,
         place: &Place<'_>,
         mut before: Header,
-        (capacity, old_body): (usize, usize),
+        (capacity, old_body): (usize, &[u8]),
         pruned: &Pruned<'_>,
         body: usize,
-        (kind, replaced): (Kind, usize),
+        (mut kind, mut replaced): (Kind, usize),
         chain: Option<&Chain>,
         scratch: &mut FatScratch,
     ) -> Result<Option<Planned>> {
@@ -406,10 +473,15 @@ impl VersionStore {
         if let Some(writer) = &mut before.writer {
             writer.first |= pruned.newest_is_first;
         }
-        let needed = BODY_AT + body + versions_bytes(&pruned.kept) + replaced;
+        let kept = versions_bytes(&pruned.kept);
         let max = place.row_max(body);
+        if kind == Kind::Whole && BODY_AT + body + kept + replaced > max {
+            kind = Kind::Copy;
+            replaced = version_length(&before, kind, &scratch.image, old_body);
+        }
+        let needed = BODY_AT + body + kept + replaced;
         // F8.
-        let reverted = BODY_AT + old_body + versions_bytes(&pruned.kept);
+        let reverted = BODY_AT + old_body.len() + kept;
         let limit = max_inline_payload(place.page_size(), place.key.len());
         if pruned.kept.is_empty() || needed > max || reverted > limit {
             // Nobody needs what is older than the version that is replaced; or it does not fit.

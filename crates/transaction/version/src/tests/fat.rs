@@ -418,11 +418,12 @@ fn reader_of_a_full_copy_finds_its_version_when_the_row_turns_back_meanwhile() {
     let tree = world.table();
     let points = TestPoints::new();
     let pause = points.pause("read: between row and full copy");
-    put(&world, &tree, b"k", &[7; 100]);
+    put(&world, &tree, b"k", &[7; 900]);
     let reader = {
         let (world, tree) = (world.clone(), tree.clone());
         let tx = world.begin();
-        for length in [50, 60, 70, 80, 90, 55, 65] {
+        // Too long to stand in the row.
+        for length in [850, 860, 870, 880, 890, 855, 865] {
             put(&world, &tree, b"k", &vec![1; length]);
         }
         assert_eq!(world.fat_rows(&tree).len(), 1);
@@ -446,7 +447,7 @@ fn reader_of_a_full_copy_finds_its_version_when_the_row_turns_back_meanwhile() {
     }
     put(&world, &tree, b"k", &[9; 30]);
     pause.release();
-    assert_eq!(reader.join().unwrap(), Some(vec![7; 100]));
+    assert_eq!(reader.join().unwrap(), Some(vec![7; 900]));
 }
 
 #[test]

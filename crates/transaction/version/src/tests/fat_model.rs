@@ -2,6 +2,7 @@
 //! written, reverted, pruned, decomposed, swept and collected meanwhile.
 
 use super::world::{World, seed};
+use crate::fat::layout::{FatRow, Step};
 use crate::shortcut::Shortcut;
 use crate::{VersionError, VersionOptions};
 use std::collections::BTreeMap;
@@ -58,6 +59,10 @@ struct Met {
     /// How often a fat row.
     fat: usize,
     longest: usize,
+    /// Old versions in fat rows that are whole, that are ranges on a whole one, whose bodies are copies.
+    wholes: usize,
+    on_wholes: usize,
+    copies: usize,
     /// How often a row with a bound, with a link.
     bounds: usize,
     links: usize,
@@ -79,6 +84,7 @@ impl Run {
         };
         let mut world = World::with_options(page_size, frames, options);
         world.store.sweeps_parts = true;
+        world.store.copies_all = random.below(4) == 0;
         let tree = world.table();
         Self {
             world,
@@ -131,6 +137,7 @@ impl Run {
                 self.met.fat += fat.len();
                 let longest = fat.iter().map(|(_, bytes)| *bytes).max();
                 self.met.longest = self.met.longest.max(longest.unwrap_or(0));
+                self.meet_steps();
                 for header in self.world.headers(&self.tree) {
                     match header.shortcut {
                         Shortcut::None => {}
@@ -140,6 +147,21 @@ impl Run {
                 }
             }
         }
+    }
+
+    fn meet_steps(&mut self) {
+        let met = &mut self.met;
+        self.world.each_row(&self.tree, |_, row| {
+            let mut on_whole = false;
+            for version in FatRow::decode(row).iter().flat_map(FatRow::old_versions) {
+                match version.unwrap().step {
+                    Step::Whole(_) => (on_whole, met.wholes) = (true, met.wholes + 1),
+                    Step::Copy(_) => (on_whole, met.copies) = (false, met.copies + 1),
+                    Step::Ranges(_) => met.on_wholes += usize::from(on_whole),
+                    Step::Same => {}
+                }
+            }
+        });
     }
 
     fn key(&mut self) -> Vec<u8> {
@@ -197,7 +219,7 @@ impl Run {
         } else {
             key
         };
-        let length = [0, 9, 40, 40, 40, 300, 900][self.random.below(7) as usize];
+        let length = [0, 9, 40, 40, 41, 200, 300, 900][self.random.below(8) as usize];
         let (byte, kind) = (self.random.below(256) as u8, self.random.below(10));
         let (world, tree) = (&self.world, &self.tree);
         let writer = &mut self.writers[at];
@@ -306,6 +328,9 @@ fn prop_every_snapshot_reads_fat_rows_as_a_model_says() {
         all = Met {
             fat: all.fat + met.fat,
             longest: all.longest.max(met.longest),
+            wholes: all.wholes + met.wholes,
+            on_wholes: all.on_wholes + met.on_wholes,
+            copies: all.copies + met.copies,
             bounds: all.bounds + met.bounds,
             links: all.links + met.links,
             swept: all.swept + met.swept,
@@ -313,6 +338,8 @@ fn prop_every_snapshot_reads_fat_rows_as_a_model_says() {
     }
     println!("{all:?}");
     assert!(all.fat > 100, "fat rows were met");
+    let steps = [all.wholes, all.on_wholes, all.copies];
+    assert!(steps.iter().all(|met| *met > 100), "versions of all kinds");
     assert!(all.bounds > 20 && all.links > 100, "shortcuts were met");
     assert!(all.swept > 100, "and deltas swept");
 }

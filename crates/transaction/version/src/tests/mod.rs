@@ -23,6 +23,8 @@ mod early;
 #[cfg(not(shuttle))]
 mod fat;
 #[cfg(not(shuttle))]
+mod fat_lengths;
+#[cfg(not(shuttle))]
 mod fat_model;
 #[cfg(not(shuttle))]
 mod faults;

@@ -93,7 +93,9 @@ fn fat_row() {
     put(&[100; 30]);
     put(&[101; 12]);
     let middle = world.begin();
-    put(&[102; 30]);
+    // Too long to stand in the row as an old version.
+    put(&[102; 530]);
+    put(&[103; 30]);
     assert_eq!(world.fat_rows(&tree).len(), 1);
     let writers: Vec<_> = (1..3u8)
         .map(|byte| {
@@ -101,7 +103,7 @@ fn fat_row() {
             thread::spawn(move || {
                 for round in 0..3u8 {
                     let tx = world.begin();
-                    let length = if round == 1 { 12 } else { 30 };
+                    let length = [30, 12, 530][usize::from(round)];
                     let wrote = world
                         .put(&tx, &tree, b"k", &vec![byte; length])
                         .and_then(|_| world.put(&tx, &tree, b"k", &vec![10 + byte; length]));

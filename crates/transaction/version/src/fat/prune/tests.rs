@@ -5,7 +5,7 @@
 use super::*;
 use crate::delta;
 use crate::row::Shape;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use vellum_base::random::Random;
 use vellum_base::{SlotId, Timestamp};
 
@@ -62,6 +62,7 @@ fn read(
                     delta::apply_image(image, &mut body).unwrap();
                 }
             }
+            KeptStep::Whole(whole) => (body, missing) = (whole.to_vec(), None),
             KeptStep::Copy(name) => match copies.get(name) {
                 Some((_, copy)) => (body, missing) = (copy.clone(), None),
                 None => missing = Some(Lost::Copy(*name)),
@@ -106,6 +107,8 @@ struct History {
     /// How each is reached from the next newer one.
     images: Vec<Option<Vec<u8>>>,
     copies: Copies,
+    /// Whose deltas are in the row, as whole bodies.
+    wholes: BTreeSet<VersionStamp>,
     commits: BTreeMap<VersionStamp, u64>,
 }
 
@@ -116,6 +119,7 @@ fn history(random: &mut Random) -> History {
         models: Vec::new(),
         images: Vec::new(),
         copies: Copies::new(),
+        wholes: BTreeSet::new(),
         commits: BTreeMap::new(),
     };
     for number in 0..count {
@@ -140,8 +144,12 @@ fn history(random: &mut Random) -> History {
             let full = !same || made.images.len() < number;
             if before.body.is_none() {
                 made.images.resize(number, None);
-            } else if full {
-                made.copies.insert(name, (before.header, old));
+            } else if full || random.below(8) == 0 {
+                if random.below(2) == 0 {
+                    made.wholes.insert(name);
+                } else {
+                    made.copies.insert(name, (before.header, old));
+                }
                 made.images.resize(number, None);
             }
         }
@@ -174,6 +182,9 @@ impl History {
             let successor = self.models[at + 1].header.writer.unwrap().version;
             let step = match &self.images[at] {
                 _ if self.models[at].header.shape.tombstone => Step::Same,
+                _ if self.wholes.contains(&successor) => {
+                    Step::Whole(self.models[at].body.as_deref().unwrap())
+                }
                 Some(image) if !self.copies.contains_key(&successor) => Step::Ranges(image),
                 _ => Step::Copy(successor),
             };
@@ -228,6 +239,7 @@ fn run(seed: u64, eager: bool) -> bool {
                     Step::Same => KeptStep::Same,
                     Step::Ranges(image) => KeptStep::Ranges(Cow::Borrowed(image)),
                     Step::Copy(name) => KeptStep::Copy(name),
+                    Step::Whole(body) => KeptStep::Whole(Cow::Borrowed(body)),
                 },
             })
             .collect();
@@ -238,7 +250,8 @@ fn run(seed: u64, eager: bool) -> bool {
                 .filter(|snapshot| from < **snapshot && to >= **snapshot);
             let seen = sees.next().is_some();
             !seen || eager && random.below(10) == 0
-        });
+        })
+        .unwrap();
         for rewrite in &pruned.rewrites {
             let (header, body) = copies.get_mut(&rewrite.name).unwrap();
             *header = rewrite.header;
@@ -287,7 +300,7 @@ fn run(seed: u64, eager: bool) -> bool {
             "seed {seed}: no copy without a name"
         );
         if !eager {
-            let needed: std::collections::BTreeSet<_> = snapshots
+            let needed: BTreeSet<_> = snapshots
                 .iter()
                 .map(|snapshot| {
                     history
@@ -330,6 +343,32 @@ fn prop_pruning_one_version_too_many_is_noticed() {
         .filter(|case| !run(seed.wrapping_add(*case), true))
         .count();
     assert!(noticed > 50, "{noticed} of 500");
+}
+
+#[test]
+fn ranges_behind_a_whole_body_that_goes_are_written_over_it_and_lie_in_it() {
+    let version = |stamp| VersionStamp::new(SlotId(1), Timestamp(stamp), 0);
+    let old = |stamp, step| OldVersion {
+        header: Header::stamped(Shape::INLINE, version(stamp), false),
+        step,
+    };
+    let mut image = Vec::new();
+    delta::encode_image(&[7; 40], std::slice::from_ref(&(2..5)), &mut image);
+    let pruned = |body: &'static [u8], image| {
+        let versions = [
+            old(3, Step::Whole(body)),
+            old(2, Step::Ranges(image)),
+            old(1, Step::Same),
+        ];
+        let dead = [version(3), version(2)];
+        prune(version(4), &versions, |version, _| {
+            dead.contains(version.unwrap())
+        })
+        .map(|pruned| pruned.kept[0].clone())
+    };
+    let kept = pruned(&[1; 6], &image).unwrap();
+    assert_eq!(kept.as_old(), old(1, Step::Whole(&[1, 1, 7, 7, 7, 1])));
+    assert_eq!(pruned(&[1; 4], &image), None, "damaged");
 }
 
 #[test]
