@@ -332,7 +332,8 @@ impl<'w> Writer<'w> {
         let Some((form, kept)) = planned else {
             return Ok(Attempt::Unlisted);
         };
-        let length = form.row_length(change, before.as_ref(), old_body, &scratch.fat);
+        // By the header as it is kept: one with a link is longer, and the bound of the row is for what is written.
+        let length = form.row_length(change, kept.as_ref(), old_body, &scratch.fat);
         if let Some(length) = length.filter(|length| !leaf.fits(*length)) {
             return Ok(Attempt::NoRoom(length));
         }

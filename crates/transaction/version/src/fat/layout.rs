@@ -27,6 +27,7 @@
 //!   so it is made by nothing.
 
 use crate::row::{Flags, Header, STAMPED_HEADER};
+use crate::shortcut::Shortcut;
 use vellum_base::codec::Reader;
 use vellum_base::{SlotId, Timestamp};
 use vellum_txn::VersionStamp;
@@ -289,7 +290,9 @@ impl<'r> Iterator for OldVersions<'r> {
 #[inline(always)]
 fn decode_version(bytes: &[u8]) -> Option<OldVersion<'_>> {
     let (kind, rest) = bytes.split_first()?;
-    let header = Header::decode(rest).filter(|header| !header.fat)?;
+    // As it stands in a row (`Header::alone`): with what `head` has no place for it is damaged.
+    let is_alone = |header: &Header| !header.fat && header.shortcut == Shortcut::None;
+    let header = Header::decode(rest).filter(is_alone)?;
     let rest = &rest[header.length()..];
     let step = match *kind {
         SAME if rest.is_empty() => Step::Same,

@@ -18,7 +18,8 @@ use vellum_base::PageId;
 use vellum_txn::VersionStamp;
 
 impl VersionStore {
-    /// Makes names of versions until all take at most `room` bytes, or nothing is won any more: of the longest first. `newest` and `body`:
+    /// Makes names of versions until all take at most `room` bytes, or nothing is won any more: of the longest first, and of none that is much shorter than
+    /// the copy it would become. Of none at all if they would take more than `most` then: the row is to be a chain, which has ranges as they are. `newest` and `body`:
     /// of the version that the old ones stand behind. Copies are rewritten on the way ([`Pruned::rewrites`]).
     ///
     /// # Errors
@@ -30,23 +31,30 @@ impl VersionStore {
         newest: VersionStamp,
         body: &[u8],
         pruned: &mut Pruned<'_>,
-        room: usize,
+        (room, most): (usize, usize),
     ) -> Result<()> {
-        self.rewrite_copies(tree, &pruned.rewrites)?;
-        pruned.rewrites.clear();
-        let mut excess = versions_bytes(&pruned.kept).saturating_sub(room);
-        let mut longest: Vec<usize> = (0..pruned.kept.len()).collect();
-        let bytes = |step: &KeptStep<'_>| match step {
-            KeptStep::Ranges(bytes) | KeptStep::Whole(bytes) => bytes.len(),
+        let won = |step: &KeptStep<'_>| match step {
+            // A quarter of what its copy takes.
+            KeptStep::Ranges(bytes) if 4 * bytes.len() < body.len() => 0,
+            KeptStep::Ranges(bytes) | KeptStep::Whole(bytes) => {
+                bytes.len().saturating_sub(NAME_BYTES)
+            }
             KeptStep::Same | KeptStep::Copy(_) => 0,
         };
-        longest.sort_by_key(|at| Reverse(bytes(&pruned.kept[*at].step)));
+        let mut bytes = versions_bytes(&pruned.kept);
+        let mut longest: Vec<usize> = (0..pruned.kept.len()).collect();
+        longest.sort_by_key(|at| Reverse(won(&pruned.kept[*at].step)));
         longest.retain(|at| {
-            let won = bytes(&pruned.kept[*at].step).saturating_sub(NAME_BYTES);
-            let goes = won > 0 && excess > 0;
-            excess = excess.saturating_sub(won);
+            let won = won(&pruned.kept[*at].step);
+            let goes = won > 0 && bytes > room;
+            bytes -= if goes { won } else { 0 };
             goes
         });
+        if bytes > most {
+            return Ok(());
+        }
+        self.rewrite_copies(tree, &pruned.rewrites)?;
+        pruned.rewrites.clear();
         let mut body = body.to_vec();
         let (mut newer, mut entry) = (newest, Vec::new());
         for (at, kept) in pruned.kept.iter_mut().enumerate() {

@@ -323,11 +323,11 @@ impl VersionStore {
             pruned
         };
         // With room for one more version, or each update would come here.
-        let room = place
+        let most = place
             .row_max(body)
             .saturating_sub(BODY_AT + body + replaced);
-        if versions_bytes(&pruned.kept) > room {
-            let room = room.saturating_sub(replaced);
+        if versions_bytes(&pruned.kept) > most {
+            let room = (most.saturating_sub(replaced), most);
             self.spill(place.tree.root(), newest, fat.body, &mut pruned, room)?;
         }
         self.keep_in_row(
@@ -378,10 +378,10 @@ impl VersionStore {
             return Ok(Some((place.plain(), *before)));
         };
         let kind = self.kind_of(place, before, old_body, change, scratch);
-        let replaced = version_length(before, kind, &scratch.image, old_body);
         let root = place.tree.root();
         let chain = self.read_chain_of(place.domain(), &scratch.active, root, before, whole_max)?;
         let mut before = before.alone();
+        let replaced = version_length(&before, kind, &scratch.image, old_body);
         if chain.is_cut {
             self.cut_down(place, writer.version, &chain, scratch)?;
             // The next update goes on.
@@ -400,8 +400,10 @@ impl VersionStore {
             .prune_by_list(place.domain(), &scratch.active, writer.version, &old)
             .ok_or_else(broken)?;
         let body = body_length(change);
-        let needed = BODY_AT + body + versions_bytes(&pruned.kept) + replaced;
-        if needed > place.row_max(body) && whole_max > 0 {
+        // The body that is replaced may be a copy while those before it are whole.
+        let named = version_length(&before, Kind::Copy, &scratch.image, old_body);
+        let least = BODY_AT + body + versions_bytes(&pruned.kept) + replaced.min(named);
+        if least > place.row_max(body) && whole_max > 0 {
             return Ok(None);
         }
         self.keep_in_row(
