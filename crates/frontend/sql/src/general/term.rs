@@ -295,7 +295,7 @@ impl<'t> Translation<'t, '_, '_> {
         right: &Expr,
         subs: &'t [Subquery],
     ) -> Result<Option<Term>> {
-        let (a, b) = (type_of(left, self.level()), type_of(right, self.level()));
+        let (a, b) = (self.type_known(left, subs), self.type_known(right, subs));
         let both = a.or(b).zip(b.or(a));
         let (decimal, padded) = (
             |side: &Expr| decimal(side, self.level()).is_some(),
@@ -387,6 +387,20 @@ impl<'t> Translation<'t, '_, '_> {
         })
     }
 
+    /// The type of an expression's values, if it is known here.
+    fn type_known(&self, expr: &Expr, subs: &[Subquery]) -> Option<Type> {
+        match expr {
+            Expr::Subquery(number) => {
+                let subquery = subs.get(usize::from(*number))?;
+                subquery.select.types.first().copied()
+            }
+            Expr::Outer { .. } if self.is_further_out(expr) => self.further_out(expr).ok()?.ty(),
+            Expr::Outer { .. } => self.column(expr).ok().map(|term| term.ty()),
+            Expr::Param(number) => self.run.params[usize::from(*number)].ty(),
+            expr => type_of(expr, self.level()),
+        }
+    }
+
     /// Both sides of a comparison, which are of one type or integers; none if nothing says of which.
     fn sides(
         &mut self,
@@ -394,17 +408,9 @@ impl<'t> Translation<'t, '_, '_> {
         right: &Expr,
         subs: &'t [Subquery],
     ) -> Result<Option<(Term, Term)>> {
-        let known = |expr: &Expr| match expr {
-            Expr::Subquery(number) => {
-                let subquery = subs.get(usize::from(*number))?;
-                subquery.select.types.first().copied()
-            }
-            Expr::Outer { .. } => self.column(expr).ok().map(|term| term.ty()),
-            Expr::Param(number) => self.run.params[usize::from(*number)].ty(),
-            expr => type_of(expr, self.level()),
-        };
-        let (a, b) = (known(left), known(right));
-        let (Some(a), Some(b)) = (a.or(b), b.or(a)) else {
+        let (a, b) = (self.type_known(left, subs), self.type_known(right, subs));
+        let beside = |own: Option<Type>, other: Option<Type>| own.or(other.map(wide));
+        let (Some(a), Some(b)) = (beside(a, b), beside(b, a)) else {
             return Ok(None);
         };
         let (left, right) = (self.term(left, a, subs)?, self.term(right, b, subs)?);
@@ -670,10 +676,7 @@ impl<'t> Translation<'t, '_, '_> {
 
     /// The type of what is compared with values of another. Integers are compared as they are, however wide.
     fn type_beside(&self, operand: &Expr, other: Type) -> Type {
-        type_of(operand, self.level()).unwrap_or(match other {
-            Type::Int2 | Type::Int4 => Type::Int8,
-            other => other,
-        })
+        type_of(operand, self.level()).unwrap_or(wide(other))
     }
 
     /// A subquery that is run for each row.
@@ -722,6 +725,14 @@ impl<'t> Translation<'t, '_, '_> {
         let away = self.away();
         let function = Arc::new(Asked { number, away });
         Ok(Term::call(&self.symbols, function, arguments, ty, false))
+    }
+}
+
+/// A type that has room for all that is compared with values of this one as it is: integers of any width are.
+fn wide(ty: Type) -> Type {
+    match ty {
+        Type::Int2 | Type::Int4 => Type::Int8,
+        other => other,
     }
 }
 

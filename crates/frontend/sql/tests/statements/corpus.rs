@@ -131,6 +131,7 @@ corpus!(
     moments,
     networks,
     nulls_distinct,
+    outer_types,
     pgcrypto,
     precedence,
     recursive,
