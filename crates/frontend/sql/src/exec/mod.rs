@@ -33,21 +33,23 @@ pub(crate) use system::KeptRows;
 
 use crate::catalog::Catalog;
 use crate::error::{Result, SqlError};
-use crate::expr::{Environment, Explain, Expr, Frame, Out, Queries, RowRef, RowSet, Subresult};
+use crate::expr::{
+    Environment, Explain, Expr, Frame, Out, Queries, Returned, RowRef, RowSet, Subresult,
+};
 use crate::lock::HeldLocks;
-use crate::plan::{Program, ProgramKind, SetCall, Subquery, SubqueryKind, Writing};
+use crate::plan::{Program, ProgramKind, Select, SetCall, Subquery, SubqueryKind, Writing};
 use crate::rows::Shape;
 use crate::session::{Open, Waiting};
 use crate::sqlstate;
 use foreign::Due;
 use std::cell::{Cell, RefCell};
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::rc::Rc;
 use std::sync::Arc;
 use system::SystemRows;
 use vellum::{Database, OwnWrites, Transaction};
 use vellum_base::maps::{HashMap, HashSet};
-use vellum_row::{Array, ArrayRef, Type, Value, ValueRef};
+use vellum_row::{Array, ArrayRef, Type, Value, ValueRef, send_to_client};
 
 /// Whether more rows are wanted.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -120,8 +122,35 @@ pub(crate) struct Run<'r, 'w> {
     pub(super) work: Rc<RefCell<HashMap<usize, Rc<KeptRows>>>>,
     /// Queries of WITH that are run once, when they are read first, by their number.
     late: Rc<RefCell<HashMap<usize, Arc<Writing>>>>,
+    /// What subqueries have returned that read nothing of what surrounds them, by their numbers: wherever they stand, they are run once, as in PostgreSQL.
+    ran: Rc<RefCell<BTreeMap<u64, Returned>>>,
+    /// The same of those that are planned for each row, by the values that they read of what surrounds them too: a plan takes longer than most that it does.
+    planned: Rc<RefCell<Planned>>,
     /// What the query around this one stands at.
     pub(crate) outer: Option<&'r Frame<'r>>,
+}
+
+/// What is known of queries that are planned for each row.
+#[derive(Debug, Default)]
+struct Planned {
+    /// Values of subqueries, by what they depend on.
+    by_values: BTreeMap<Vec<u8>, Value>,
+    bytes: usize,
+    /// Addresses of queries that there is no plan for with their subqueries as joins. One that is mistaken for another takes longer, no more.
+    unplanned: BTreeSet<usize>,
+}
+
+impl Planned {
+    /// Bytes that a statement keeps of them: beyond these they are planned again.
+    const BYTES_MAX: usize = 1 << 20;
+
+    fn keep(&mut self, key: Vec<u8>, value: &Value) {
+        let bytes = key.len() + bytes_of(value);
+        if self.bytes + bytes <= Self::BYTES_MAX {
+            self.bytes += bytes;
+            self.by_values.insert(key, value.clone());
+        }
+    }
 }
 
 /// How many times `work_mem` the lists of subqueries may have: what the kept sides of joins have, which they stand for.
@@ -169,8 +198,17 @@ impl<'r, 'w> Run<'r, 'w> {
             system: Rc::default(),
             work: Rc::default(),
             late: Rc::default(),
+            ran: Rc::default(),
+            planned: Rc::default(),
             outer: None,
         }
+    }
+
+    /// It runs with these parameters from now on: what subqueries have returned was of others.
+    pub fn takes(&mut self, params: &'r [Value]) {
+        self.params = params;
+        self.ran.borrow_mut().clear();
+        *self.planned.borrow_mut() = Planned::default();
     }
 
     /// The same statement in another transaction, to look.
@@ -200,7 +238,19 @@ impl<'r, 'w> Run<'r, 'w> {
             system: self.system.clone(),
             work: self.work.clone(),
             late: self.late.clone(),
+            ran: Rc::default(),
+            planned: Rc::default(),
             outer: None,
+        }
+    }
+
+    /// The same statement for a query that reads the row which another one stands at.
+    fn within<'x>(&'x self, frame: &'x Frame<'x>) -> Run<'x, 'w> {
+        Run {
+            ran: self.ran.clone(),
+            planned: self.planned.clone(),
+            outer: Some(frame),
+            ..self.beside(self.transaction)
         }
     }
 
@@ -309,7 +359,10 @@ impl<'r, 'w> Run<'r, 'w> {
         subqueries: &[Subquery],
         each: &mut Each<'_>,
     ) -> Result<u64> {
-        let subqueries = self.subqueries(subqueries)?;
+        let subqueries = match kind {
+            ProgramKind::Select(_) => Vec::new(),
+            _ => self.subqueries_before(subqueries)?,
+        };
         match kind {
             ProgramKind::Select(select) => {
                 let mut rows = 0;
@@ -415,22 +468,38 @@ impl<'r, 'w> Run<'r, 'w> {
         }
     }
 
-    /// Runs subqueries, before what they are in.
-    fn subqueries<'p>(&self, list: &'p [Subquery]) -> Result<Vec<Subresult<'p>>> {
-        let run = |subquery: &'p Subquery| {
-            if subquery.select.correlated {
-                return Ok(Subresult::Correlated(subquery));
-            }
-            self.subquery(subquery)
-        };
-        list.iter().map(run).collect()
+    /// Subqueries, none of which has been run.
+    fn subqueries<'p>(&self, list: &'p [Subquery]) -> Vec<Subresult<'p>> {
+        list.iter().map(Subresult::of).collect()
     }
 
-    /// What a subquery returns.
+    /// Subqueries of a change: those that are not run for each row are run before it writes.
+    fn subqueries_before<'p>(&self, list: &'p [Subquery]) -> Result<Vec<Subresult<'p>>> {
+        for subquery in list {
+            if !subquery.select.correlated {
+                self.subquery(subquery)?;
+            }
+        }
+        Ok(self.subqueries(list))
+    }
+
+    /// What a subquery returns that reads nothing of what surrounds it: however often it is asked for, it is run once.
     ///
     /// # Errors
     /// `21000`, and the query's.
-    pub(crate) fn subquery<'p>(&self, subquery: &'p Subquery) -> Result<Subresult<'p>> {
+    pub(crate) fn subquery(&self, subquery: &Subquery) -> Result<Returned> {
+        debug_assert!(!subquery.select.correlated, "it is another for each row");
+        if let Some(known) = self.ran.borrow().get(&subquery.number) {
+            return Ok(known.clone());
+        }
+        let returned = self.answer(subquery)?;
+        let mut ran = self.ran.borrow_mut();
+        ran.insert(subquery.number, returned.clone());
+        Ok(returned)
+    }
+
+    /// Runs a subquery.
+    fn answer(&self, subquery: &Subquery) -> Result<Returned> {
         match subquery.kind {
             SubqueryKind::Rows { single } => return self.row_set(subquery, single),
             SubqueryKind::List => return self.row_set(subquery, false),
@@ -452,13 +521,13 @@ impl<'r, 'w> Run<'r, 'w> {
             Ok(Flow::More)
         })?;
         Ok(match subquery.kind {
-            SubqueryKind::Scalar => Subresult::Value(values.pop().unwrap_or(Value::Null)),
-            SubqueryKind::Exists => Subresult::Value(Value::Bool(!values.is_empty())),
+            SubqueryKind::Scalar => Returned::Value(values.pop().unwrap_or(Value::Null)),
+            SubqueryKind::Exists => Returned::Value(Value::Bool(!values.is_empty())),
             SubqueryKind::List | SubqueryKind::Rows { .. } => {
                 return Err(SqlError::internal("rows that are no set"));
             }
             SubqueryKind::Array(element) => {
-                Subresult::Value(Value::Array(gathered(element, &values)?))
+                Returned::Value(Value::Array(gathered(element, &values)?))
             }
         })
     }
@@ -472,7 +541,7 @@ impl<'r, 'w> Run<'r, 'w> {
         self.select(&subquery.select, each).map(drop)
     }
 
-    fn row_set<'p>(&self, subquery: &'p Subquery, single: bool) -> Result<Subresult<'p>> {
+    fn row_set(&self, subquery: &Subquery, single: bool) -> Result<Returned> {
         let mut set = RowSet::default();
         let mut any = false;
         self.run_subquery(subquery, &mut |row| {
@@ -486,18 +555,18 @@ impl<'r, 'w> Run<'r, 'w> {
             }
             Ok(Flow::More)
         })?;
-        Ok(Subresult::Rows(Arc::new(set)))
+        Ok(Returned::Rows(Arc::new(set)))
     }
 
     /// What a subquery returns for the rows of the query around it.
     ///
     /// # Errors
     /// As [`Self::subquery`].
-    pub(crate) fn subquery_within<'p>(
+    pub(crate) fn subquery_within(
         &self,
-        subquery: &'p Subquery,
+        subquery: &Subquery,
         frame: &Frame<'_>,
-    ) -> Result<Subresult<'p>> {
+    ) -> Result<Returned> {
         self.run_within(subquery, frame)
     }
 
@@ -509,7 +578,7 @@ impl<'r, 'w> Run<'r, 'w> {
         if self.plans_only() && expr.is_volatile() {
             return Ok(Value::Null);
         }
-        let results = self.subqueries(subqueries)?;
+        let results = self.subqueries(subqueries);
         Ok(expr.eval(&self.frame(&[], &[], &results))?.into_value())
     }
 
@@ -527,7 +596,7 @@ impl<'r, 'w> Run<'r, 'w> {
         if self.plans_only() && arguments.any(Expr::is_volatile) {
             return Ok(Vec::new());
         }
-        let results = self.subqueries(subqueries)?;
+        let results = self.subqueries(subqueries);
         let frame = self.frame(&[], &[], &results);
         let mut made = SetRows::new(calls, ordinality, &frame, &|row| self.keep_made(row))?;
         let mut rows = Vec::new();
@@ -549,15 +618,7 @@ impl<'r, 'w> Run<'r, 'w> {
         subqueries: &[Subquery],
         what: &str,
     ) -> Result<Option<u64>> {
-        let mut asks = false;
-        if let Some(expr) = expr {
-            expr.walk(&mut |part| asks |= matches!(part, Expr::Subquery(_)));
-        }
-        // The others are not run for it.
-        let results = match asks {
-            true => self.subqueries(subqueries)?,
-            false => Vec::new(),
-        };
+        let results = self.subqueries(subqueries);
         self.count(expr, &results, what)
     }
 
@@ -590,14 +651,76 @@ impl<'r, 'w> Run<'r, 'w> {
     }
 }
 
-impl Queries for Run<'_, '_> {
-    fn run_within<'p>(&self, subquery: &'p Subquery, frame: &Frame<'_>) -> Result<Subresult<'p>> {
-        self.step()?;
-        let within = Run {
-            outer: Some(frame),
-            ..self.beside(self.transaction)
+impl Run<'_, '_> {
+    /// Whether there was no plan for a query, earlier in this statement, with its subqueries as joins.
+    pub(crate) fn is_known_unplanned(&self, select: &Select) -> bool {
+        let at = std::ptr::from_ref(select).addr();
+        self.planned.borrow().unplanned.contains(&at)
+    }
+
+    pub(crate) fn note_unplanned(&self, select: &Select) {
+        let at = std::ptr::from_ref(select).addr();
+        self.planned.borrow_mut().unplanned.insert(at);
+    }
+
+    /// A subquery's number and the values, as they are sent, of all that it depends on; `None` if it may return something else each time.
+    fn values_read(&self, subquery: &Subquery, frame: &Frame<'_>) -> Result<Option<Vec<u8>>> {
+        let Some(places) = subquery.select.depends_on() else {
+            return Ok(None);
         };
-        within.subquery(subquery)
+        let mut key = subquery.number.to_be_bytes().to_vec();
+        for (level, table, position) in places {
+            let column = match level.checked_sub(1) {
+                Some(0) | None => Expr::Column { table, position },
+                Some(level) => Expr::Outer {
+                    level,
+                    table,
+                    position,
+                },
+            };
+            let value = column.eval(frame)?;
+            let at = key.len();
+            key.extend([0; 5]);
+            if !value.as_ref().is_null() {
+                send_to_client(value.as_ref(), self.env.settings(), &mut key);
+                let length = u32::try_from(key.len() - at).unwrap_or(u32::MAX);
+                key[at + 1..at + 5].copy_from_slice(&length.to_be_bytes());
+                key[at] = 1;
+            }
+        }
+        Ok(Some(key))
+    }
+}
+
+impl Queries for Run<'_, '_> {
+    fn run_within(&self, subquery: &Subquery, frame: &Frame<'_>) -> Result<Returned> {
+        self.step()?;
+        let within = self.within(frame);
+        // Programs are at hand, and run at once.
+        let plans = subquery
+            .select
+            .general
+            .is_some_and(|reason| !reason.has_program());
+        let key = match plans {
+            true => self.values_read(subquery, frame)?,
+            false => None,
+        };
+        let Some(key) = key else {
+            return within.answer(subquery);
+        };
+        let known = self.planned.borrow().by_values.get(&key).cloned();
+        if let Some(known) = known {
+            return Ok(Returned::Value(known));
+        }
+        let returned = within.answer(subquery)?;
+        if let Returned::Value(value) = &returned {
+            self.planned.borrow_mut().keep(key, value);
+        }
+        Ok(returned)
+    }
+
+    fn run_once(&self, subquery: &Subquery) -> Result<Returned> {
+        self.subquery(subquery)
     }
 }
 

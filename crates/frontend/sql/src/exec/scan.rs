@@ -109,11 +109,7 @@ impl Run<'_, '_> {
             }
             SourceKind::Lateral(select) => {
                 let frame = self.frame(rows, &[], subqueries);
-                let within = Run {
-                    outer: Some(&frame),
-                    ..self.beside(self.transaction)
-                };
-                within.select(select, &mut |row| {
+                self.within(&frame).select(select, &mut |row| {
                     let row: Vec<Value> = row.iter().map(|out| out.as_ref().to_value()).collect();
                     on_row(RowRef::Values(&row))
                 })?

@@ -6,7 +6,7 @@ use super::{Flow, Run};
 use crate::error::{Result, SqlError};
 use crate::expr::{Out, RowRef, Subresult};
 use crate::general::is_unplanned;
-use crate::plan::{Body, Select, SortBy, SortKey, Source, SourceKind};
+use crate::plan::{Body, Select, SortBy, SortKey, Source, SourceKind, columns_read};
 use crate::sqlstate;
 use smallvec::SmallVec;
 use sqlparser::ast::SetOperator;
@@ -126,12 +126,13 @@ impl Run<'_, '_> {
         each: &mut super::Each<'_>,
         told: &Cell<bool>,
     ) -> Result<Flow> {
-        let subqueries = self.subqueries(&select.subqueries)?;
+        let subqueries = self.subqueries(&select.subqueries);
         let limit = self.count(select.limit.as_ref(), &subqueries, "LIMIT")?;
         let offset = self.count(select.offset.as_ref(), &subqueries, "OFFSET")?;
         if limit == Some(0) {
             return Ok(Flow::More);
         }
+        self.ask_first(select, &subqueries)?;
         let (mut skip, mut left) = (offset.unwrap_or(0), limit.unwrap_or(u64::MAX));
         let mut stopped = Flow::More;
         let mut deliver = |row: &[Out<'_>]| -> Result<Flow> {
@@ -188,6 +189,26 @@ impl Run<'_, '_> {
             }
         }
         Ok(stopped)
+    }
+
+    /// Asks conditions that read no row, and subqueries, before there is a row: PostgreSQL does, whether it finds one or not.
+    fn ask_first(&self, select: &Select, subqueries: &[Subresult]) -> Result<()> {
+        let Body::From { sources, .. } = &select.body else {
+            return Ok(());
+        };
+        if subqueries.is_empty() {
+            return Ok(());
+        }
+        for condition in sources.iter().flat_map(|source| &source.filter) {
+            if condition.asks_a_query() && !condition.is_volatile() {
+                let mut reads = false;
+                columns_read(condition, &select.subqueries, &mut |_, _| reads = true);
+                if !reads {
+                    condition.eval(&self.frame(&[], &[], subqueries))?;
+                }
+            }
+        }
+        Ok(())
     }
 
     /// Runs `work`, which reads the tables of a query, and has the keys of their rows noted if the query locks rows.

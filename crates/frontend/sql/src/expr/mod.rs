@@ -16,6 +16,7 @@ mod function;
 mod lists;
 mod plain;
 mod record;
+mod returned;
 mod rows;
 mod scalar;
 
@@ -26,6 +27,7 @@ pub(crate) use function::{Builtin, Signature};
 pub(crate) use lists::{ListSets, Listed, Searched};
 pub(crate) use plain::Plain;
 pub(crate) use record::{RowFields, RowType, expanded, fields, send as send_record};
+pub(crate) use returned::{Queries, Returned, Subresult};
 pub(crate) use rows::{RowSet, RowTest, RowsFrom};
 pub(crate) use scalar::{
     Entry, Keep, PGCRYPTO, RowsOf, Scalar, UUID_OSSP, find as find_scalar, find_of as find_among,
@@ -33,8 +35,8 @@ pub(crate) use scalar::{
 };
 
 use crate::error::{Result, SqlError};
-use crate::plan::Subquery;
 use crate::system::Definition;
+use std::borrow::Cow;
 use std::cell::RefCell;
 use std::cmp::Ordering;
 use std::sync::Arc;
@@ -234,24 +236,6 @@ pub(crate) struct Frame<'a> {
     pub outer: Option<&'a Frame<'a>>,
     /// Who runs subqueries that read this frame.
     pub queries: Option<&'a dyn Queries>,
-}
-
-/// Who runs subqueries that read columns of what they are in.
-pub(crate) trait Queries {
-    /// Runs one for the rows of a frame.
-    ///
-    /// # Errors
-    /// The query's.
-    fn run_within<'p>(&self, subquery: &'p Subquery, frame: &Frame<'_>) -> Result<Subresult<'p>>;
-}
-
-/// What a subquery has returned, before the statement that it is in began.
-#[derive(Clone, Debug)]
-pub(crate) enum Subresult<'p> {
-    Value(Value),
-    Rows(Arc<RowSet>),
-    /// None yet: it has to be run for each row.
-    Correlated(&'p Subquery),
 }
 
 /// What is to be told of queries that no program runs.
@@ -468,14 +452,16 @@ impl Expr {
             }
             Self::Param(number) => Out::Lent(frame.params[usize::from(*number)].as_ref()),
             Self::Slot(number) => Out::Lent(frame.slots[usize::from(*number)].as_ref()),
-            Self::Subquery(number) => match &frame.subqueries[usize::from(*number)] {
-                Subresult::Value(value) => Out::Lent(value.as_ref()),
-                Subresult::Rows(set) => Out::bool(!set.is_empty()),
-                Subresult::Correlated(subquery) => match within(subquery, frame)? {
-                    Subresult::Value(value) => Out::Own(value),
-                    _ => Out::NULL,
-                },
-            },
+            Self::Subquery(number) => {
+                match frame.subqueries[usize::from(*number)].returned(frame)? {
+                    Cow::Borrowed(Returned::Value(value)) => Out::Lent(value.as_ref()),
+                    Cow::Owned(Returned::Value(value)) => Out::Own(value),
+                    rows => match &*rows {
+                        Returned::Rows(set) => Out::bool(!set.is_empty()),
+                        Returned::Value(_) => Out::NULL,
+                    },
+                }
+            }
             Self::InSubquery {
                 operand,
                 subquery,
@@ -483,13 +469,9 @@ impl Expr {
             } => {
                 let value = operand.eval(frame)?;
                 let row = [value.as_ref()];
-                let found = match &frame.subqueries[usize::from(*subquery)] {
-                    Subresult::Rows(set) => set.among(&row, *negated),
-                    Subresult::Value(_) => None,
-                    Subresult::Correlated(subquery) => match within(subquery, frame)? {
-                        Subresult::Rows(set) => set.among(&row, *negated),
-                        _ => None,
-                    },
+                let found = match &*frame.subqueries[usize::from(*subquery)].returned(frame)? {
+                    Returned::Rows(set) => set.among(&row, *negated),
+                    Returned::Value(_) => None,
                 };
                 found.map_or(Out::NULL, Out::bool)
             }
@@ -506,14 +488,12 @@ impl Expr {
                         rows::one_with_one(operands, others, comparison, frame)?
                     }
                     RowsFrom::Known(set) => among(operands, set, *test, frame)?,
-                    RowsFrom::Subquery(number) => match &frame.subqueries[usize::from(*number)] {
-                        Subresult::Rows(set) => among(operands, set, *test, frame)?,
-                        Subresult::Correlated(subquery) => match within(subquery, frame)? {
-                            Subresult::Rows(set) => among(operands, &set, *test, frame)?,
-                            _ => None,
-                        },
-                        _ => None,
-                    },
+                    RowsFrom::Subquery(number) => {
+                        match &*frame.subqueries[usize::from(*number)].returned(frame)? {
+                            Returned::Rows(set) => among(operands, set, *test, frame)?,
+                            Returned::Value(_) => None,
+                        }
+                    }
                 };
                 found.map_or(Out::NULL, Out::bool)
             }
@@ -731,14 +711,6 @@ impl Expr {
             _ => {}
         });
         asks
-    }
-}
-
-/// What a subquery returns for the rows of a frame.
-fn within<'p>(subquery: &'p Subquery, frame: &Frame<'_>) -> Result<Subresult<'p>> {
-    match frame.queries {
-        Some(queries) => queries.run_within(subquery, frame),
-        None => Err(SqlError::unsupported("a correlated subquery here")),
     }
 }
 

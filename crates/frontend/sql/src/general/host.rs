@@ -5,7 +5,7 @@ use super::parts::{PartTables, Parted, placed};
 use super::sieve::Sieve;
 use crate::error::{Result, SqlError};
 use crate::exec::{Each, Flow, KeptRows, Run, TableScan};
-use crate::expr::{Out, RowRef, RowTest, Subresult};
+use crate::expr::{Out, Returned, RowRef, RowTest};
 use crate::plan::Access;
 use crate::rows::Shape;
 use std::any::Any;
@@ -203,8 +203,8 @@ impl<'h, 'r, 'w, 'e> StatementHost<'h, 'r, 'w, 'e> {
             self.run.subquery_within(asked.subquery, &frame)?,
             asked.test,
         ) {
-            (Subresult::Value(value), Test::Value) => Ok(value),
-            (Subresult::Rows(set), test) => {
+            (Returned::Value(value), Test::Value) => Ok(value),
+            (Returned::Rows(set), test) => {
                 let test = match test {
                     Test::Value => return Err(SqlError::internal("rows for a value")),
                     Test::Among { negated } => RowTest::among(negated),

@@ -93,12 +93,13 @@ impl Run<'_, '_> {
                 memory_bytes,
                 joins,
             };
-            match self.general_with(select, Subqueries::Joined, limits, &mut each) {
-                Err(Error::Unplanned(_)) => {
-                    self.general_with(select, Subqueries::Asked, limits, &mut each)
+            if !self.is_known_unplanned(select) {
+                match self.general_with(select, Subqueries::Joined, limits, &mut each) {
+                    Err(Error::Unplanned(_)) => self.note_unplanned(select),
+                    done => return done,
                 }
-                done => done,
             }
+            self.general_with(select, Subqueries::Asked, limits, &mut each)
         };
         let mut done = run(Joins::Hashed, 1);
         for (joins, times) in [

@@ -13,7 +13,7 @@ use super::function::{Asked, AskedFor, Evaluated, Test};
 use super::shape::{decimal, has_subquery, operation, places_read, type_of};
 use super::translate::{Level, Subqueries, Translation};
 use crate::error::{Result, SqlError};
-use crate::expr::{Comparison, Expr, RowSet, RowTest, RowsFrom, Subresult};
+use crate::expr::{Comparison, Expr, Returned, RowSet, RowTest, RowsFrom};
 use crate::plan::{Select, Subquery, SubqueryKind};
 use std::sync::Arc;
 use vellum_query::{Comparison as Compared, Term};
@@ -608,15 +608,15 @@ impl<'t> Translation<'t, '_, '_> {
     /// A subquery that reads nothing of what surrounds it is run before the query.
     fn run_once(&self, subquery: &'t Subquery) -> Result<Value> {
         match self.run.subquery(subquery)? {
-            Subresult::Value(value) => Ok(value),
-            _ => Err(SqlError::internal("a list for a value")),
+            Returned::Value(value) => Ok(value),
+            Returned::Rows(_) => Err(SqlError::internal("a list for a value")),
         }
     }
 
     fn set_once(&self, subquery: &'t Subquery) -> Result<Arc<RowSet>> {
         match self.run.subquery(subquery)? {
-            Subresult::Rows(set) => Ok(set),
-            _ => Err(SqlError::internal("a value for rows")),
+            Returned::Rows(set) => Ok(set),
+            Returned::Value(_) => Err(SqlError::internal("a value for rows")),
         }
     }
 

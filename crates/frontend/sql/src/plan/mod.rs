@@ -66,6 +66,7 @@ use crate::expr::{Expr, RowType};
 use crate::roles::Rights;
 use crate::wire::Field;
 use sqlparser::ast;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 use vellum_row::Settings;
 use vellum_row::{Type, Typmod};
@@ -186,11 +187,24 @@ impl OutputColumn {
     }
 }
 
-/// A subquery that reads nothing of what surrounds it: it is run before.
+/// A subquery. One that reads nothing of what surrounds it is run once in a statement, when it is first asked for.
 #[derive(Debug)]
 pub(crate) struct Subquery {
+    /// No other has it, in any statement.
+    pub number: u64,
     pub kind: SubqueryKind,
     pub select: Select,
+}
+
+impl Subquery {
+    pub fn new(kind: SubqueryKind, select: Select) -> Self {
+        static NUMBERS: AtomicU64 = AtomicU64::new(0);
+        Self {
+            number: NUMBERS.fetch_add(1, Ordering::Relaxed),
+            kind,
+            select,
+        }
+    }
 }
 
 /// What is wanted of it.

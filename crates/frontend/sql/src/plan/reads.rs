@@ -3,6 +3,7 @@
 use super::{Body, Select, SortBy, Source, SourceKind, Subquery, SubqueryKind};
 use crate::bind::{Aggregate, WindowKind};
 use crate::expr::{Expr, RowsFrom};
+use std::collections::BTreeSet;
 
 /// Calls `each` with the number of every table of the query that an expression stands in. `subqueries` are those of that query.
 pub(crate) fn tables_read(expr: &Expr, subqueries: &[Subquery], each: &mut dyn FnMut(u16)) {
@@ -36,8 +37,8 @@ struct Reads<'e> {
     volatile: bool,
     /// Whether a query that it came by locks rows.
     locks: bool,
-    /// How many queries around the one that is asked about the furthest is whose columns are read.
-    furthest: u16,
+    /// The columns that are read of queries around the one that is asked about: how many queries outwards, table, position.
+    around: BTreeSet<(u16, u16, u16)>,
 }
 
 impl<'e> Reads<'e> {
@@ -47,7 +48,7 @@ impl<'e> Reads<'e> {
             each,
             volatile: false,
             locks: false,
-            furthest: 0,
+            around: BTreeSet::new(),
         }
     }
 
@@ -60,8 +61,14 @@ impl<'e> Reads<'e> {
                 table,
                 position,
             } if *level == self.depth => (self.each)(*table, *position),
-            Expr::Outer { level, .. } => {
-                self.furthest = self.furthest.max(level.saturating_sub(self.depth));
+            Expr::Outer {
+                level,
+                table,
+                position,
+            } => {
+                if let Some(level) = level.checked_sub(self.depth) {
+                    self.around.insert((level, *table, *position));
+                }
             }
             Expr::Subquery(number)
             | Expr::InSubquery {
@@ -196,7 +203,16 @@ impl Select {
         let mut nothing = |_, _| {};
         let mut reads = Reads::new(&mut nothing);
         reads.select(self);
-        reads.furthest
+        reads.around.last().map_or(0, |(level, ..)| *level)
+    }
+
+    /// The columns that it reads of queries around it, and nothing else does it depend on: how many queries outwards, table, position. `None` if its rows may be
+    /// others each time that it is run.
+    pub(crate) fn depends_on(&self) -> Option<BTreeSet<(u16, u16, u16)>> {
+        let mut nothing = |_, _| {};
+        let mut reads = Reads::new(&mut nothing);
+        reads.select(self);
+        (!reads.volatile && !reads.locks).then_some(reads.around)
     }
 
     /// Whether its rows may be others when it is run again, or something is done twice then.

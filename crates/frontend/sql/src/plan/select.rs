@@ -207,7 +207,7 @@ impl Binder<'_> {
             _ => columns.first().map(|column| (column.ty, column.typmod)),
         };
         SqlError::check_room(self.subqueries.len(), u16::MAX, "subqueries")?;
-        self.subqueries.push(Subquery { kind, select });
+        self.subqueries.push(Subquery::new(kind, select));
         Ok(((self.subqueries.len() - 1) as u16, ty))
     }
 

@@ -450,7 +450,7 @@ impl Session {
         for (number, params) in sets.lists.iter().enumerate() {
             sets.at = number;
             env.lists.clear();
-            run.params = params;
+            run.takes(params);
             let mut each = |row: &[Out<'_>]| {
                 if matches!(output, Output::Drop) {
                     return Ok(Flow::More);

@@ -89,6 +89,7 @@ corpus!(
     analytics,
     arbiters,
     arithmetic,
+    asked_once,
     brackets,
     calls,
     casts,
