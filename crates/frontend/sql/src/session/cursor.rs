@@ -8,36 +8,34 @@
 //! - K1 A cursor without HOLD is gone when its transaction ends; one WITH HOLD when the transaction that declared it rolls back.
 //! - K2 ROLLBACK TO a savepoint takes cursors along that were declared after it.
 
-use super::encode::{Special, encode, format_of, special_columns};
+use super::encode::Stored;
 use super::row_store::RowStore;
 use super::run::{Output, Prepared};
 use super::{Progress, Session, clock_time, gone, no_portal};
 use crate::bind::folded;
 use crate::error::{Result, SqlError};
 use crate::parse::MOVE;
-use crate::plan::{Program, writes_in_with};
+use crate::plan::writes_in_with;
 use crate::sqlstate;
 use crate::system::reg_text_in;
 use crate::wire::{CommandTag, Field, Format, OutputRow, Sink};
 use sqlparser::ast::{self, FetchDirection, Statement};
 use std::sync::Arc;
 use vellum_base::maps::HashMap;
+use vellum_row::Value;
 use vellum_row::datetime::Timestamp;
-use vellum_row::{Column, RowView, Schema, Typmod, Value};
 
 /// A cursor.
 #[derive(Debug)]
 struct Cursor {
     fields: Arc<[Field]>,
-    /// What its rows are kept as.
-    schema: Schema,
-    special: Vec<Option<Special>>,
+    stored: Stored,
     rows: RowStore,
     /// Where it stands: 0 before the first row, `n` on the n-th, one more than there are behind the last.
     at: u64,
     /// NO SCROLL: never back.
     forward_only: bool,
-    /// BINARY: the format where none is asked for.
+    /// BINARY: the format of FETCH in a text of the simple protocol, which asks for none.
     format: Format,
     hold: bool,
     /// Declared by the transaction that is open.
@@ -120,10 +118,10 @@ impl Cursors {
         }
     }
 
-    /// Columns of one and the formats that they are told in where none are asked for.
+    /// Columns of one and the formats that Execute tells them in: none, which is text, of a binary one too.
     pub fn told(&self, name: &str) -> Option<(Arc<[Field]>, Arc<[Format]>)> {
         let cursor = self.by_name.get(name)?;
-        Some((cursor.fields.clone(), Arc::new([cursor.format])))
+        Some((cursor.fields.clone(), Arc::new([])))
     }
 
     /// Columns of what FETCH of a cursor returns.
@@ -138,7 +136,11 @@ impl Cursors {
 
 impl Cursor {
     /// Moves it; calls `each` with the rows that are passed, and returns how many these are.
-    fn go(&mut self, step: Step, mut each: impl FnMut(RowView<'_>) -> Result<()>) -> Result<u64> {
+    fn go(
+        &mut self,
+        step: Step,
+        mut each: impl FnMut(&Stored, &[u8]) -> Result<()>,
+    ) -> Result<u64> {
         let count = self.rows.len();
         let back = match step {
             Step::By(by) => by < 0 || (by == 0 && self.forward_only),
@@ -182,9 +184,8 @@ impl Cursor {
     }
 
     /// Hands over the row that it stands on.
-    fn tell(&mut self, each: &mut impl FnMut(RowView<'_>) -> Result<()>) -> Result<()> {
-        let row = self.rows.row(self.at - 1)?;
-        each(self.schema.view(row)?)
+    fn tell(&mut self, each: &mut impl FnMut(&Stored, &[u8]) -> Result<()>) -> Result<()> {
+        each(&self.stored, self.rows.row(self.at - 1)?)
     }
 
     /// Where a direction leads.
@@ -294,15 +295,14 @@ impl Session {
         }
         self.start_statement()?;
         let program = self.program(inner)?;
-        let (fields, schema) = (program.fields(), schema_of(&program)?);
+        let (fields, stored) = (program.fields(), Stored::of(&program)?);
         let mut rows = RowStore::new(self.shared.queries.clone(), self.work_memory());
-        self.run_program(inner, params, &[], Output::Store(&mut rows, &schema))?;
+        self.run_program(inner, params, &[], Output::Store(&mut rows, &stored.schema))?;
         let number = self.cursors.declared;
         self.cursors.declared += 1;
         let cursor = Cursor {
             fields,
-            schema,
-            special: special_columns(&program),
+            stored,
             rows,
             at: 0,
             forward_only: declare.scroll == Some(false),
@@ -341,21 +341,21 @@ impl Session {
         let moves = is_move(into.as_ref());
         if !self.cursors.contains(&name) && self.portals.contains(&name) {
             let count = forward(direction)?;
-            return self.fetch_portal(&name, count, (moves, describe), sink);
+            return self.fetch_portal(&name, count, (moves, describe), formats, sink);
         }
         let found = self.cursors.by_name.get_mut(&name);
         let cursor = found.ok_or_else(|| no_cursor(&name))?;
         let step = cursor.step(direction)?;
         if moves {
-            let moved = cursor.go(step, |_| Ok(()))?;
+            let moved = cursor.go(step, |_, _| Ok(()))?;
             return Ok(CommandTag::counted("MOVE", moved));
         }
         if into.is_some() {
             return Err(SqlError::syntax("syntax error at or near \"into\""));
         }
+        let own = [cursor.format];
+        let formats = if describe { &own } else { formats };
         if describe {
-            let own = [cursor.format];
-            let formats = if formats.is_empty() { &own } else { formats };
             let told = sink.row_description(&cursor.fields, formats);
             told.map_err(gone)?;
         }
@@ -363,7 +363,7 @@ impl Session {
         Ok(CommandTag::counted("FETCH", told))
     }
 
-    /// Moves a cursor and tells the rows that are passed; returns how many these are. Without `formats` they are told in its own.
+    /// Moves a cursor and tells the rows that are passed; returns how many these are.
     fn tell_cursor(
         &mut self,
         name: &str,
@@ -374,25 +374,12 @@ impl Session {
         let (image, search_path) = (self.image().clone(), self.search_path());
         let found = self.cursors.by_name.get_mut(name);
         let cursor = found.ok_or_else(|| no_cursor(name))?;
-        let own = [cursor.format];
-        let formats = if formats.is_empty() { &own } else { formats };
         let columns = u16::try_from(cursor.fields.len()).unwrap_or(u16::MAX);
         let (forms, body) = (&self.settings.forms, &mut self.body);
-        let special = cursor.special.clone();
         let name_of = |ty, oid| reg_text_in(&image, &search_path, ty, oid);
         let mut text = String::new();
-        cursor.go(step, |row| {
-            body.clear();
-            for number in 0..usize::from(columns) {
-                let format = format_of(formats, number);
-                let value = row.get(number)?;
-                match special.get(number) {
-                    Some(Some(special)) => {
-                        special.encode(value, format, (forms, &name_of), &mut text, body)?;
-                    }
-                    _ => encode(value, format, forms, &mut text, body),
-                }
-            }
+        cursor.go(step, |stored, row| {
+            stored.encode(row, formats, (forms, &name_of), &mut text, body)?;
             sink.row(OutputRow::new(columns, body)).map_err(gone)
         })
     }
@@ -441,14 +428,6 @@ impl Session {
         }
         Ok(CommandTag::plain("CLOSE CURSOR"))
     }
-}
-
-/// What the rows of a query are kept as.
-fn schema_of(program: &Program) -> Result<Schema> {
-    // Names say nothing here, and may come twice.
-    let columns = (program.columns.iter().enumerate())
-        .map(|(number, column)| Column::new(number.to_string(), column.ty, Typmod::NONE, true));
-    Ok(Schema::new(columns.collect())?)
 }
 
 /// Whether a FETCH is a MOVE.

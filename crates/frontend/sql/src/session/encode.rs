@@ -4,7 +4,55 @@ use crate::error::Result;
 use crate::expr::{RowType, send_record};
 use crate::plan::Program;
 use crate::wire::Format;
-use vellum_row::{Settings, Type, Value, ValueRef, output, send_to_client};
+use vellum_row::{Column, Schema, Settings, Type, Typmod, Value, ValueRef, output, send_to_client};
+
+/// What the rows of a query are kept as, so that they can be told in any format.
+#[derive(Debug)]
+pub(super) struct Stored {
+    pub schema: Schema,
+    special: Vec<Option<Special>>,
+}
+
+impl Stored {
+    /// # Errors
+    /// Of columns that no row can have.
+    pub fn of(program: &Program) -> Result<Self> {
+        // Names say nothing here, and may come twice.
+        let columns = (program.columns.iter().enumerate())
+            .map(|(number, column)| Column::new(number.to_string(), column.ty, Typmod::NONE, true));
+        Ok(Self {
+            schema: Schema::new(columns.collect())?,
+            special: special_columns(program),
+        })
+    }
+
+    /// Makes `body` the columns of a row that was kept. `name_of` tells the name of an oid.
+    ///
+    /// # Errors
+    /// `XX001`; of a record that is none.
+    pub fn encode(
+        &self,
+        row: &[u8],
+        formats: &[Format],
+        (forms, name_of): (&Settings, &dyn Fn(Type, u32) -> String),
+        text: &mut String,
+        body: &mut Vec<u8>,
+    ) -> Result<()> {
+        body.clear();
+        let row = self.schema.view(row)?;
+        for number in 0..self.schema.len() {
+            let format = format_of(formats, number);
+            let value = row.get(number)?;
+            match self.special.get(number) {
+                Some(Some(special)) => {
+                    special.encode(value, format, (forms, name_of), text, body)?;
+                }
+                _ => encode(value, format, forms, text, body),
+            }
+        }
+        Ok(())
+    }
+}
 
 /// A column whose values do not say by themselves how they are written.
 #[derive(Clone, Debug)]

@@ -4,6 +4,7 @@
 //! RETURNING, and commands that return rows, as EXPLAIN, SHOW, FETCH and EXECUTE do. Cursors that DECLARE has made are portals too, and the other way round.
 
 use super::cursor::is_move;
+use super::encode::Stored;
 use super::extended::{Portal, cannot_be_run};
 use super::row_store::RowStore;
 use super::run::{Output, Prepared};
@@ -11,6 +12,7 @@ use super::simple::is_program;
 use super::{Progress, Session, gone, no_portal};
 use crate::error::{Fields, Result, SqlError};
 use crate::sqlstate;
+use crate::system::reg_text_in;
 use crate::wire::{CommandTag, CopyShape, Field, Format, Gone, OutputRow, Sink, Told};
 use sqlparser::ast::Statement;
 use std::sync::Arc;
@@ -19,13 +21,21 @@ use std::sync::Arc;
 #[derive(Debug)]
 pub(crate) struct Found {
     /// `None` if all were told at once, as it mostly is: apart, so that a portal is small.
-    rows: Option<Box<RowStore>>,
+    rows: Option<Box<Kept>>,
     /// How many of them were fetched.
     fetched: u64,
     columns: u16,
     tag: CommandTag,
     /// What the query ended with behind these rows.
     failure: Option<SqlError>,
+}
+
+/// Rows, in the order in which they are told.
+#[derive(Debug)]
+struct Kept {
+    rows: RowStore,
+    /// What they are kept as; `None`: as they are told. Commands have texts only, which are the same in binary.
+    stored: Option<Stored>,
 }
 
 impl Found {
@@ -51,18 +61,18 @@ impl Found {
     fn take(
         &mut self,
         count: Option<u64>,
-        mut each: impl FnMut(OutputRow<'_>) -> Result<()>,
+        mut each: impl FnMut(Option<&Stored>, &[u8]) -> Result<()>,
     ) -> Result<(u64, bool)> {
         let mut taken = 0;
         while count.is_none_or(|count| taken < count) {
-            let rows = self.rows.as_mut();
-            let Some(rows) = rows.filter(|rows| self.fetched < rows.len()) else {
+            let kept = self.rows.as_mut();
+            let Some(kept) = kept.filter(|kept| self.fetched < kept.rows.len()) else {
                 return match self.failure.take() {
                     Some(failure) => Err(failure),
                     None => Ok((taken, true)),
                 };
             };
-            each(OutputRow::new(self.columns, rows.row(self.fetched)?))?;
+            each(kept.stored.as_ref(), kept.rows.row(self.fetched)?)?;
             self.fetched += 1;
             taken += 1;
         }
@@ -118,7 +128,7 @@ impl Session {
             return Ok(Progress::Complete);
         };
         let count = (max_rows > 0).then_some(u64::from(max_rows));
-        let (told, all) = found.take(count, |row| sink.row(row).map_err(gone))?;
+        let (told, all) = self.tell_found(found, count, &portal.formats, sink)?;
         if !all {
             return Ok(Progress::Suspended);
         }
@@ -155,6 +165,33 @@ impl Session {
         Ok(keeping.tag)
     }
 
+    /// Tells up to so many of the rows that a portal has found and that are left, in these formats; returns how many, and whether that was the end of them.
+    ///
+    /// # Errors
+    /// As [`Found::take`].
+    fn tell_found(
+        &mut self,
+        found: &mut Found,
+        count: Option<u64>,
+        formats: &[Format],
+        sink: &mut dyn Sink,
+    ) -> Result<(u64, bool)> {
+        let (image, search_path) = (self.image().clone(), self.search_path());
+        let name_of = |ty, oid| reg_text_in(&image, &search_path, ty, oid);
+        let (forms, body, columns) = (&self.settings.forms, &mut self.body, found.columns);
+        let mut text = String::new();
+        found.take(count, |stored, row| {
+            let told = match stored {
+                None => row,
+                Some(stored) => {
+                    stored.encode(row, formats, (forms, &name_of), &mut text, body)?;
+                    &**body
+                }
+            };
+            sink.row(OutputRow::new(columns, told)).map_err(gone)
+        })
+    }
+
     /// Runs a portal to its end and keeps its rows.
     ///
     /// # Errors
@@ -165,16 +202,18 @@ impl Session {
         prepared: &Arc<Prepared>,
         sink: &mut dyn Sink,
     ) -> Result<()> {
-        let mut rows = Box::new(RowStore::new(
-            self.shared.queries.clone(),
-            self.work_memory(),
-        ));
+        let mut rows = RowStore::new(self.shared.queries.clone(), self.work_memory());
+        let mut stored = None;
         let (columns, tag, failure) = match is_program(&prepared.statement) {
-            true => self.find_by_program(portal, prepared, &mut rows)?,
+            true => {
+                self.start_statement()?;
+                let stored = stored.insert(Stored::of(&*self.program(prepared)?)?);
+                self.find_by_program(portal, prepared, (&mut rows, stored))?
+            }
             false => {
                 let fields = self.command_fields(&prepared.statement)?;
                 let formats = portal.formats.clone();
-                let mut keeping = Keeping::new(sink, Some(&mut *rows));
+                let mut keeping = Keeping::new(sink, Some(&mut rows));
                 let done = self.command(prepared, &portal.params, &formats, false, &mut keeping);
                 let (tag, failed) = (keeping.tag, keeping.failed.take());
                 failed.map_or(Ok(()), Err)?;
@@ -183,7 +222,7 @@ impl Session {
             }
         };
         portal.found = Some(Found {
-            rows: Some(rows),
+            rows: Some(Box::new(Kept { rows, stored })),
             fetched: 0,
             columns: u16::try_from(columns).unwrap_or(u16::MAX),
             tag,
@@ -198,11 +237,10 @@ impl Session {
         &mut self,
         portal: &Portal,
         prepared: &Arc<Prepared>,
-        rows: &mut RowStore,
+        (rows, stored): (&mut RowStore, &Stored),
     ) -> Result<(usize, CommandTag, Option<SqlError>)> {
-        self.start_statement()?;
-        let formats = portal.formats.clone();
-        let done = self.run_program(prepared, &portal.params, &formats, Output::Keep(rows));
+        let output = Output::Store(rows, &stored.schema);
+        let done = self.run_program(prepared, &portal.params, &[], output);
         let (tag, failure) = match done {
             Ok(tag) => (tag, None),
             Err(error) if rows.len() == 0 || !error.is_of_data() => return Err(error),
@@ -252,16 +290,17 @@ impl Session {
     /// FETCH and MOVE of a portal that Bind has made. `count`: rows, `None` for all that are left.
     ///
     /// # Errors
-    /// `0A000` for what returns no rows, and for rows that are kept in binary, and to be told.
+    /// `0A000` for what returns no rows.
     pub(super) fn fetch_portal(
         &mut self,
         name: &str,
         count: Option<u64>,
         (moves, describe): (bool, bool),
+        formats: &[Format],
         sink: &mut dyn Sink,
     ) -> Result<CommandTag> {
         let mut portal = self.portals.remove(name).ok_or_else(|| no_portal(name))?;
-        let done = self.fetch_of(name, &mut portal, count, (moves, describe), sink);
+        let done = self.fetch_of(name, &mut portal, count, (moves, describe), formats, sink);
         self.portals.insert(name, portal);
         done
     }
@@ -272,28 +311,24 @@ impl Session {
         portal: &mut Portal,
         count: Option<u64>,
         (moves, describe): (bool, bool),
+        formats: &[Format],
         sink: &mut dyn Sink,
     ) -> Result<CommandTag> {
         let prepared = portal.prepared.clone().ok_or_else(|| no_portal(name))?;
         self.start_statement()?;
         let fields = self.portal_fields(&prepared)?;
-        if !moves {
-            if portal.formats.contains(&Format::Binary) {
-                return Err(SqlError::unsupported("FETCH of a portal in binary"));
-            }
-            if describe {
-                sink.row_description(&fields, &[]).map_err(gone)?;
-            }
+        if !moves && describe {
+            sink.row_description(&fields, formats).map_err(gone)?;
         }
         if portal.found.is_none() {
             self.find(portal, &prepared, sink)?;
         }
         let mut told = 0;
         if let Some(found) = &mut portal.found {
-            (told, _) = found.take(count, |row| match moves {
-                true => Ok(()),
-                false => sink.row(row).map_err(gone),
-            })?;
+            (told, _) = match moves {
+                true => found.take(count, |_, _| Ok(()))?,
+                false => self.tell_found(found, count, formats, sink)?,
+            };
         }
         let name = if moves { "MOVE" } else { "FETCH" };
         Ok(CommandTag::counted(name, told))

@@ -82,8 +82,6 @@ pub(super) const RETRIES: u32 = 10_000;
 pub(super) enum Output<'o> {
     /// To the sink, described first if the flag says so.
     Tell(&'o mut dyn Sink, bool),
-    /// Kept, encoded.
-    Keep(&'o mut RowStore),
     /// Kept as rows of this schema.
     Store(&'o mut RowStore, &'o Schema),
     /// Nowhere.
@@ -483,7 +481,6 @@ impl Session {
                     Output::Tell(sink, _) if !writes => {
                         sink.row(OutputRow::new(count, body)).map_err(gone)?;
                     }
-                    Output::Keep(rows) => rows.push(body)?,
                     Output::Tell(..) => {
                         let new = || RowStore::new(self.shared.queries.clone(), memory);
                         kept.get_or_insert_with(new).push(body)?;
@@ -515,8 +512,8 @@ impl Session {
             Err(error) => {
                 match output {
                     // They stand before the error.
-                    Output::Keep(_) if !writes && error.is_of_data() => {}
-                    Output::Keep(rows) | Output::Store(rows, _) => rows.clear(),
+                    Output::Store(..) if !writes && error.is_of_data() => {}
+                    Output::Store(rows, _) => rows.clear(),
                     Output::Values(rows) => rows.clear(),
                     Output::Tell(..) | Output::Drop => {}
                 }

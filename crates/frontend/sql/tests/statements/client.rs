@@ -14,6 +14,8 @@ pub struct Heard {
     pub fields: Vec<String>,
     /// Oids of their types.
     pub types: Vec<u32>,
+    /// What their formats are told to be; none: text.
+    pub formats: Vec<Format>,
     pub rows: Vec<Vec<Option<Vec<u8>>>>,
     pub tags: Vec<String>,
     pub notices: Vec<String>,
@@ -24,9 +26,10 @@ pub struct Heard {
 }
 
 impl Sink for Heard {
-    fn row_description(&mut self, fields: &[Field], _: &[Format]) -> Told {
+    fn row_description(&mut self, fields: &[Field], formats: &[Format]) -> Told {
         self.fields = fields.iter().map(|field| field.name.clone()).collect();
         self.types = fields.iter().map(|field| field.type_oid).collect();
+        self.formats = formats.to_vec();
         Ok(())
     }
 

@@ -1,7 +1,7 @@
 //! Portals of commands that return rows, and cursors as portals: Execute with limits, again, behind FETCH; what `pg_cursors` shows of them.
 
 use super::client::{Client, Heard};
-use vellum_sql::{Parameters, Progress};
+use vellum_sql::{Format, Parameters, Progress};
 
 /// Binds a statement to a portal `p`.
 fn bind(client: &mut Client, sql: &str) {
@@ -102,7 +102,7 @@ fn a_declared_cursor_is_executed_and_closed_as_a_portal() {
     let mut client = Client::new();
     client.ok("begin; declare c scroll cursor for select g as n from generate_series(1, 5) g");
     let (fields, formats) = client.session.describe_portal("c").unwrap().unwrap();
-    assert_eq!((&*fields[0].name, formats.len()), ("n", 1));
+    assert_eq!((&*fields[0].name, formats.len()), ("n", 0));
     assert_eq!(execute(&mut client, "c", 2), pair("1\n2", "..."));
     assert_eq!(client.ok("fetch prior c"), "1");
     assert_eq!(execute(&mut client, "c", 3), pair("2\n3\n4", "..."));
@@ -162,6 +162,86 @@ fn portals_are_fetched_and_shown_among_the_cursors() {
     bind(&mut client, "fetch all q");
     assert_eq!(execute(&mut client, "p", 0), pair("4\n5", "FETCH 2"));
     assert_eq!(client.state("fetch n"), "0A000");
+    client.ok("rollback");
+}
+
+/// Binds a statement to a portal, its results in these formats.
+fn bind_in(client: &mut Client, portal: &str, sql: &str, formats: &[Format]) {
+    let session = &mut client.session;
+    session.parse("", sql, &[]).unwrap();
+    session
+        .bind(portal, "", Parameters::default(), formats)
+        .unwrap();
+}
+
+/// What PostgreSQL 15 sends: a text of the simple protocol gets a binary cursor's rows in binary, and a portal's in text; who binds a FETCH, or executes a
+/// cursor, gets what was bound, whatever the cursor or the portal says of itself.
+#[test]
+fn rows_are_told_in_the_formats_of_who_fetches() {
+    const TEXT: [&str; 2] = ["323538", "6162"];
+    const BINARY: [&str; 2] = ["00000102", "6162"];
+    let hex = |heard: &Heard| -> Vec<String> {
+        let bytes = |bytes: &Vec<u8>| bytes.iter().map(|byte| format!("{byte:02x}")).collect();
+        let columns = heard.rows.iter().flatten();
+        columns
+            .flat_map(|column| column.as_ref().map(bytes))
+            .collect()
+    };
+    let query = "select 258, 'ab' from generate_series(1, 20)";
+    let mut client = Client::new();
+    client.ok(&format!(
+        "begin; declare b binary cursor for {query}; declare t cursor for {query}"
+    ));
+    bind_in(&mut client, "pb", query, &[Format::Binary]);
+    bind_in(&mut client, "pt", query, &[]);
+    // Begun in the formats that it was bound in, and fetched in others.
+    for portal in ["pb", "pt"] {
+        let mut heard = Heard::default();
+        client.session.execute(portal, 1, &mut heard).unwrap();
+        let own = if portal == "pb" { BINARY } else { TEXT };
+        assert_eq!(hex(&heard), own, "{portal}");
+    }
+    for name in ["b", "t", "pb", "pt"] {
+        let heard = client.hear(&format!("fetch {name}"));
+        let (own, format) = match name {
+            "b" => (BINARY, Format::Binary),
+            _ => (TEXT, Format::Text),
+        };
+        assert_eq!(hex(&heard), own, "{name}");
+        let all = |format| heard.formats.iter().all(|own| *own == format);
+        assert!(all(format), "{name}: {:?}", heard.formats);
+        for (formats, told) in [
+            (&[][..], TEXT),
+            (&[Format::Text][..], TEXT),
+            (&[Format::Binary][..], BINARY),
+            (&[Format::Binary, Format::Text][..], BINARY),
+            (&[Format::Text, Format::Binary][..], TEXT),
+        ] {
+            bind_in(&mut client, "", &format!("fetch {name}"), formats);
+            let described = client.session.describe_portal("").unwrap().unwrap();
+            assert_eq!(&*described.1, formats, "{name}");
+            let mut heard = Heard::default();
+            client.session.execute("", 0, &mut heard).unwrap();
+            assert_eq!(hex(&heard), told, "{name} {formats:?}");
+            assert_eq!(heard.tags, ["FETCH 1"]);
+        }
+    }
+    for (cursor, told) in [("b", TEXT), ("t", TEXT), ("pb", BINARY), ("pt", TEXT)] {
+        let mut heard = Heard::default();
+        client.session.execute(cursor, 1, &mut heard).unwrap();
+        assert_eq!(hex(&heard), told, "{cursor}");
+    }
+    // Of commands, and of changes that return rows.
+    client.ok("create table m (a int)");
+    bind_in(&mut client, "s", "show work_mem", &[Format::Binary]);
+    let insert = "insert into m values (258), (259) returning a";
+    bind_in(&mut client, "i", insert, &[Format::Binary]);
+    assert_eq!(client.ok("fetch s"), client.ok("show work_mem"));
+    assert_eq!(client.ok("fetch i"), "258");
+    bind_in(&mut client, "", "fetch i", &[Format::Binary]);
+    let mut heard = Heard::default();
+    client.session.execute("", 0, &mut heard).unwrap();
+    assert_eq!(hex(&heard), ["00000103"]);
     client.ok("rollback");
 }
 
