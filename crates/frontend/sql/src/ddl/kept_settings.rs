@@ -5,6 +5,7 @@ use super::role::denied;
 use crate::catalog::{Change, KeptFor};
 use crate::database::DATABASE;
 use crate::error::{Result, SqlError};
+use crate::session::SessionSettings;
 use crate::sqlstate;
 use crate::wire::CommandTag;
 
@@ -63,7 +64,12 @@ impl Ddl<'_> {
         };
         let mut pairs = self.open.catalog.1.kept_settings(of).to_vec();
         match setting {
-            None => pairs.clear(),
+            // What its role may not change stays.
+            None => {
+                let superuser = self.own_role()?.superuser;
+                let stays = |name: &str| SessionSettings::check_right(name, || superuser).is_err();
+                pairs.retain(|(name, _)| stays(name));
+            }
             Some((name, value)) => {
                 let known = pairs
                     .iter()

@@ -114,7 +114,17 @@ impl Session {
         value: Option<&str>,
         local: bool,
     ) -> Result<Option<&'static str>> {
-        self.settings.check_right(name)?;
+        self.check_setting(name)?;
+        self.put_noted(name, value, local)
+    }
+
+    /// The same whoever asks.
+    fn put_noted(
+        &mut self,
+        name: &str,
+        value: Option<&str>,
+        local: bool,
+    ) -> Result<Option<&'static str>> {
         let before = self.settings.given(name);
         let value = value.or_else(|| self.begun_with(name));
         let value = value.map(str::to_owned);
@@ -140,7 +150,7 @@ impl Session {
         found.map(|(_, value)| value.as_str())
     }
 
-    /// RESET ALL: as the session was begun, but for who it is. Undone with the transaction, as SET is.
+    /// RESET ALL: as the session was begun, but for who it is. Undone with the transaction, as SET is. It asks for no rights, as in PostgreSQL.
     ///
     /// # Errors
     /// As SET.
@@ -149,7 +159,7 @@ impl Session {
             if self.settings.given(&name).as_deref() == self.begun_with(&name) {
                 continue;
             }
-            if let Some(shown) = self.set_noted(&name, None, false)? {
+            if let Some(shown) = self.put_noted(&name, None, false)? {
                 self.untold.push(shown);
             }
         }

@@ -337,7 +337,9 @@ impl Env<'_> {
         if name == "role" {
             settings.fix(&name, value.unwrap_or("none"));
         } else {
-            settings.check_right(&name)?;
+            let role = self.catalog.role(&self.options.user);
+            let superuser = || role.is_some_and(|role| role.superuser);
+            SessionSettings::check_right(&name, superuser)?;
             settings.set(&name, value)?;
             let notice = value.and_then(|value| setting_value::cut_notice(&name, value));
             self.notices.borrow_mut().extend(notice);

@@ -3,7 +3,7 @@
 //! `options.user` is the one whose rights count: the role that SET ROLE took, or else the session's user, which SET SESSION AUTHORIZATION changes.
 
 use super::changed::Changed;
-use super::{Session, gone};
+use super::{Session, SessionSettings, gone};
 use crate::catalog::Catalog;
 use crate::error::{Result, SqlError};
 use crate::sqlstate;
@@ -128,6 +128,18 @@ impl Session {
             Some(open) if open.has_changes() => open.catalog.1.clone(),
             _ => self.shared.catalog.now(),
         }
+    }
+
+    /// That the role may change a setting, as it is now: what the session was told of itself may be of before.
+    ///
+    /// # Errors
+    /// `42501`.
+    pub(super) fn check_setting(&self, name: &str) -> Result<()> {
+        SessionSettings::check_right(name, || {
+            let image = self.newest_image();
+            let role = image.role(&self.options.user);
+            role.is_some_and(|role| role.superuser)
+        })
     }
 
     /// What SET LOCAL had changed is as before.

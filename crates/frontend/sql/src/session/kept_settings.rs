@@ -88,7 +88,7 @@ impl Session {
         };
         if let Some((name, value)) = &setting {
             // Whether it can be: the session keeps what it has.
-            self.settings.check_right(name)?;
+            self.check_setting(name)?;
             let mut tried = self.settings.clone();
             tried.set(name, value.as_deref())?;
         }

@@ -84,7 +84,7 @@ use crate::sqlstate;
 use crate::wire::Field;
 pub(crate) use named::NamedStatement;
 use run::Prepared;
-use settings::SessionSettings;
+pub(crate) use settings::SessionSettings;
 use std::cell::RefCell;
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -218,17 +218,16 @@ impl Session {
         let mut options = options;
         // What cannot be any more is passed over, as in PostgreSQL, where it is warned of.
         let mut begun = kept_settings::begun_with(&image, &options.user);
-        settings.is_superuser(image.role(&options.user).is_some_and(|role| role.superuser));
-        begun.retain(|(name, value)| {
-            let right = settings.check_right(name);
-            right.is_ok() && settings.set(name, Some(value)).is_ok()
-        });
+        let superuser = image.role(&options.user).is_some_and(|role| role.superuser);
+        settings.is_superuser(superuser);
+        // Who had them kept had the right to.
+        begun.retain(|(name, value)| settings.set(name, Some(value)).is_ok());
         let is_role =
             |(name, _): &(String, String)| identity::NAMES.contains(&&*name.to_lowercase());
         let (roles, plain): (Vec<_>, Vec<_>) = options.settings.into_iter().partition(is_role);
         options.settings = plain;
         for (name, value) in &options.settings {
-            settings.check_right(name).map_err(SqlError::fatal)?;
+            SessionSettings::check_right(name, || superuser).map_err(SqlError::fatal)?;
             settings.set(name, Some(value)).map_err(SqlError::fatal)?;
             begun.retain(|(own, _)| !own.eq_ignore_ascii_case(name));
         }

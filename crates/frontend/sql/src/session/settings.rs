@@ -137,10 +137,10 @@ impl SessionSettings {
     }
 
     /// # Errors
-    /// `42501` for a setting that only a superuser may change.
-    pub fn check_right(&self, name: &str) -> Result<()> {
+    /// `42501` for a setting that only a superuser may change, for who is none.
+    pub fn check_right(name: &str, superuser: impl FnOnce() -> bool) -> Result<()> {
         let name = name.to_lowercase();
-        if name != REPLICATION_ROLE || self.is_on("is_superuser") {
+        if name != REPLICATION_ROLE || superuser() {
             return Ok(());
         }
         let message = format!("permission denied to set parameter \"{name}\"");

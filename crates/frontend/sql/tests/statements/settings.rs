@@ -118,3 +118,60 @@ fn a_client_may_log_in_as_a_role() {
         assert_eq!(error.sqlstate().as_str(), state, "{user} {role}");
     }
 }
+
+/// A setting that only superusers change goes by what the role is now, not by what the session was told when it began; RESET ALL asks for no rights, and
+/// what was kept for a role its sessions begin with, as in PostgreSQL.
+#[test]
+fn who_is_no_superuser_any_more_changes_no_foreign_keys() {
+    const DENIED: &str = "permission denied to set parameter \"session_replication_role\"";
+    let database = database();
+    let mut first = Client::of(&database);
+    first.ok("create role s superuser login; create role n login");
+    let denied = |client: &mut Client, sql: &str| {
+        let told = client.fails(sql);
+        assert_eq!(told, ("42501".to_owned(), DENIED.to_owned()), "{sql}");
+    };
+    let shows = |client: &mut Client| client.ok("show session_replication_role");
+    let mut other = Client::of_user(&database, "s");
+    other.ok("set session_replication_role = replica");
+    first.ok("alter role s nosuperuser");
+    for sql in [
+        "set session_replication_role = origin",
+        "set local session_replication_role = origin",
+        "reset session_replication_role",
+        "select set_config('session_replication_role', 'local', false)",
+        "alter role s set session_replication_role = local",
+    ] {
+        denied(&mut other, sql);
+    }
+    assert_eq!(shows(&mut other), "replica");
+    assert_eq!(other.ok("show is_superuser"), "on");
+    other.ok("reset all");
+    assert_eq!(shows(&mut other), "origin");
+    first.ok("alter role s superuser");
+    other.ok("set session_replication_role = local");
+
+    first.ok("set session_replication_role = replica; set role n; set work_mem = '8MB'");
+    denied(&mut first, "set session_replication_role = local");
+    assert_eq!(shows(&mut first), "replica");
+    first.ok("reset all");
+    assert_eq!(shows(&mut first), "origin");
+    assert_eq!(first.ok("show work_mem; select current_user"), "64MB\nn");
+    denied(&mut first, "reset session_replication_role");
+    first.ok("reset role");
+
+    first.ok("alter role n set session_replication_role = replica");
+    first.ok("alter role n set work_mem = '8MB'");
+    let mut begun = Client::of_user(&database, "n");
+    assert_eq!(shows(&mut begun), "replica");
+    denied(&mut begun, "set session_replication_role = origin");
+    denied(&mut begun, "alter role n reset session_replication_role");
+    begun.ok("reset all");
+    assert_eq!(shows(&mut begun), "replica");
+    // What it may not change stays.
+    begun.ok("alter role n reset all");
+    let kept = "select setconfig from pg_db_role_setting";
+    assert_eq!(first.ok(kept), "{session_replication_role=replica}");
+    first.ok("alter role n reset all");
+    assert_eq!(first.ok(kept), "");
+}
