@@ -150,6 +150,8 @@ states! {
     NAME_TOO_LONG = "42622";
     /// A column that may not be named here.
     INVALID_COLUMN_REFERENCE = "42P10";
+    /// A parameter that one type is said of, and then another.
+    AMBIGUOUS_PARAMETER = "42P08";
     /// Nothing says which type.
     INDETERMINATE_DATATYPE = "42P18";
     /// No column is to be written by users.

@@ -1,5 +1,6 @@
 //! Aggregates: which there are, and what they return.
 
+use super::array::no_polymorphic_type;
 use super::call::undefined;
 use super::{Binder, Bound, COMPARED_MAX};
 use crate::error::{Result, SqlError};
@@ -145,6 +146,9 @@ impl AggregateKind {
 /// Which clause it is, whoever binds that says ([`SqlError::not_allowed_in`]).
 const NOT_HERE: &str = "aggregate functions are not allowed here";
 
+/// SQL counts it as one of the query around.
+const OF_OUTER: &str = "an aggregate that reads only the query around it";
+
 /// What the arguments are as they were written, where rows are told apart by them: [`Aggregate::arguments`] may be JSON of them.
 type Written = Vec<(Expr, Type)>;
 
@@ -158,12 +162,21 @@ impl Binder<'_> {
     ) -> Result<Bound> {
         let place = self.place(&function.name);
         let Some(mut others) = self.aggregates.take() else {
+            // It may be one of a query around this one, which may have it there.
+            if self.outer.last().is_some_and(|around| around.groups) {
+                let bound = self.aggregate_call(name, kind, function);
+                if bound.is_ok_and(|aggregate| self.is_of_outer(&aggregate)) {
+                    return Err(SqlError::unsupported(OF_OUTER).at(place));
+                }
+            }
             return Err(SqlError::new(sqlstate::GROUPING_ERROR, NOT_HERE).at(place));
         };
         // Inside an aggregate nothing of the group is known yet.
         let windows = self.windows.take();
         let around = std::mem::replace(&mut self.in_aggregate, true);
-        let bound = self.aggregate_call(name, kind, function);
+        let bound = self.without_sets("aggregate function", |binder| {
+            binder.aggregate_call(name, kind, function)
+        });
         self.in_aggregate = around;
         self.windows = windows;
         let aggregate = match bound {
@@ -175,8 +188,7 @@ impl Binder<'_> {
         };
         if self.is_of_outer(&aggregate) {
             self.aggregates = Some(others);
-            let text = "an aggregate that reads only the query around it";
-            return Err(SqlError::unsupported(text).at(place));
+            return Err(SqlError::unsupported(OF_OUTER).at(place));
         }
         let result = aggregate.result;
         let known = others.iter().position(|other| *other == aggregate);
@@ -259,7 +271,7 @@ impl Binder<'_> {
                 return Ok(aggregate);
             }
         }
-        let mut given = Vec::with_capacity(list.args.len());
+        let mut given: Vec<Bound> = Vec::with_capacity(list.args.len());
         for argument in &list.args {
             match argument {
                 ast::FunctionArg::Unnamed(ast::FunctionArgExpr::Wildcard) if distinct => {
@@ -295,6 +307,12 @@ impl Binder<'_> {
         if kind == AggregateKind::Count && list.args.is_empty() {
             let text = "count(*) must be used to call a parameterless aggregate function";
             return Err(SqlError::new(sqlstate::WRONG_OBJECT_TYPE, text));
+        }
+        if kind == AggregateKind::Count && !distinct {
+            given = given
+                .into_iter()
+                .map(|bound| self.undecided(bound))
+                .collect();
         }
         let (written, arguments, result) = self.aggregate_arguments(name, kind, given)?;
         let filter = filter
@@ -373,6 +391,9 @@ impl Binder<'_> {
             });
             cast.collect::<Result<Written>>()
         };
+        if types == [None] {
+            unknown_argument(name, kind)?;
+        }
         match kind {
             K::Pair(pairing) => {
                 let pair = each(self, Type::Float8)?;
@@ -417,7 +438,16 @@ impl Binder<'_> {
             }
             _ => {}
         }
-        let bound = given.into_iter().next().ok_or_else(none)?;
+        let mut bound = given.into_iter().next().ok_or_else(none)?;
+        let only = match kind {
+            K::BoolAnd | K::BoolOr => Some(Type::Bool),
+            K::Spread(_) => Some(Type::Float8),
+            _ => None,
+        };
+        if let (Some(ty), None) = (only, bound.ty) {
+            let expr = self.coerce(bound, ty, Typmod::NONE, CastContext::Implicit)?;
+            bound = Bound::new(expr, ty);
+        }
         let (expr, ty, _) = self.settle(bound)?;
         let written = vec![(expr.clone(), ty)];
         let (expr, ty, result) = self.aggregate_type(name, kind, expr, ty)?;
@@ -552,6 +582,24 @@ impl Binder<'_> {
         let bound = Bound::new(expr, ty);
         let expr = self.coerce(bound, computed, Typmod::NONE, CastContext::Explicit)?;
         Ok((expr, computed, result))
+    }
+}
+
+/// That an aggregate is found for what has no type.
+///
+/// # Errors
+/// `42725`, `42804`.
+fn unknown_argument(name: &str, kind: AggregateKind) -> Result<()> {
+    use AggregateKind as K;
+    match kind {
+        K::Sum | K::Average | K::Array | K::BitAnd | K::BitOr | K::BitXor => {
+            let message = format!("function {name}(unknown) is not unique");
+            Err(SqlError::new(sqlstate::AMBIGUOUS_FUNCTION, message).with_hint(
+                "Could not choose a best candidate function. You might need to add explicit type casts.",
+            ))
+        }
+        K::Json { .. } => Err(no_polymorphic_type()),
+        _ => Ok(()),
     }
 }
 

@@ -346,7 +346,8 @@ impl Binder<'_> {
         let mut all = Vec::with_capacity(array.elem.len());
         for item in &array.elem {
             let item = self.expr(item)?;
-            all.push(self.binary(operator, value.clone(), item)?.expr);
+            let value = self.again(&value);
+            all.push(self.binary(operator, value, item)?.expr);
         }
         let all = all.into_boxed_slice();
         let expr = match quantifier {
@@ -528,8 +529,7 @@ impl Binder<'_> {
     /// `42804` for what has no type.
     pub(super) fn json_of(&mut self, bound: Bound, binary: bool) -> Result<Bound> {
         if bound.ty.is_none() {
-            let text = "could not determine polymorphic type because input has type unknown";
-            return Err(SqlError::new(sqlstate::DATATYPE_MISMATCH, text));
+            return Err(no_polymorphic_type());
         }
         let function = CatalogFunction::ToJson { binary };
         Ok(Bound::new(
@@ -562,6 +562,7 @@ impl Binder<'_> {
         {
             return Ok(row.expr);
         }
+        let bound = self.undecided(bound);
         let (expr, ty, typmod) = self.settle(bound)?;
         if !ty.is_reg() && ty != Type::Oid {
             return Ok(expr);
@@ -718,4 +719,11 @@ impl Binder<'_> {
 
 fn json_type(binary: bool) -> Type {
     if binary { Type::Jsonb } else { Type::Json }
+}
+
+/// `42804` of an argument that may be of any type, and is of none.
+#[cold]
+pub(super) fn no_polymorphic_type() -> SqlError {
+    let text = "could not determine polymorphic type because input has type unknown";
+    SqlError::new(sqlstate::DATATYPE_MISMATCH, text)
 }

@@ -10,6 +10,9 @@ use crate::sqlstate;
 use sqlparser::ast::{self, BinaryOperator};
 use vellum_row::{CastContext, Settings, Type, Typmod, Value, cast_between};
 
+/// Where they stand is said by who binds that.
+const NO_SETS: &str = "set-returning functions are not allowed here";
+
 impl Binder<'_> {
     /// What a word means that is called without parentheses; `digits` are those of a time.
     ///
@@ -36,7 +39,16 @@ impl Binder<'_> {
         self.cast(bound, ty, typmod).map(Some)
     }
 
-    pub(super) fn call(&mut self, name: &str, arguments: Vec<Bound>) -> Result<Bound> {
+    pub(super) fn call(&mut self, name: &str, mut arguments: Vec<Bound>) -> Result<Bound> {
+        let any_from = match name {
+            "concat" | "num_nulls" | "num_nonnulls" | "pg_typeof" => 0,
+            "concat_ws" | "format" => 1,
+            _ => arguments.len(),
+        };
+        for argument in arguments.iter_mut().skip(any_from) {
+            let bound = std::mem::replace(argument, Bound::new(Expr::Held, Type::Text));
+            *argument = self.undecided(bound);
+        }
         if let Some(bound) = self.domain_typeof(name, &arguments) {
             return Ok(bound);
         }
@@ -202,10 +214,29 @@ impl Binder<'_> {
     pub(super) fn no_function(&self, name: &str, arguments: &[Option<Type>]) -> SqlError {
         if SetFunction::find(name).is_some() {
             // Where it may stand nobody asks for a value of its own.
-            let text = "set-returning functions are not allowed here";
-            return SqlError::new(sqlstate::FEATURE_NOT_SUPPORTED, text);
+            return SqlError::new(sqlstate::FEATURE_NOT_SUPPORTED, NO_SETS);
         }
         undefined(self.settings, name, arguments)
+    }
+
+    /// Binds the arguments of an aggregate or of a window function, in which no function may return a set.
+    ///
+    /// # Errors
+    /// `0A000` for one that does; what `work` fails with.
+    pub(super) fn without_sets<R>(
+        &mut self,
+        called: &str,
+        work: impl FnOnce(&mut Self) -> Result<R>,
+    ) -> Result<R> {
+        let around = self.set_functions.take();
+        let done = work(self);
+        self.set_functions = around;
+        done.map_err(|error| match error.message() == NO_SETS {
+            true => error
+                .worded(NO_SETS, &format!("{called} calls cannot contain set-returning function calls"))
+                .with_hint("You might be able to move the set-returning function into a LATERAL FROM item."),
+            false => error,
+        })
     }
 }
 

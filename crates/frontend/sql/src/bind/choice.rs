@@ -13,7 +13,18 @@ impl Binder<'_> {
         conditions: &[ast::CaseWhen],
         otherwise: Option<&ast::Expr>,
     ) -> Result<Bound> {
-        let operand = operand.map(|operand| self.expr(operand)).transpose()?;
+        let operand = match operand {
+            None => None,
+            // Of a type before it is compared.
+            Some(operand) => {
+                let bound = self.expr(operand)?;
+                let (expr, ty, typmod) = self.settle(bound)?;
+                Some(Bound {
+                    typmod,
+                    ..Bound::new(expr, ty)
+                })
+            }
+        };
         let (operand, once) = operand.map(Bound::held).unzip();
         let mut tests = Vec::new();
         // The last is the first to say of which type all are, as in PostgreSQL: it comes first here.

@@ -115,9 +115,11 @@ impl Binder<'_> {
                 Ok(Expr::Const(value.map_err(while_running)?))
             }
             Expr::Param(number) => {
-                let known = &mut self.params[usize::from(number)];
-                let had = *known.get_or_insert(ty);
-                if had == ty && typmod.is_none() {
+                let had = *self.params[usize::from(number)].get_or_insert(ty);
+                if had != ty {
+                    return Err(self.inconsistent(number, had, ty));
+                }
+                if typmod.is_none() {
                     return Ok(Expr::Param(number));
                 }
                 Ok(self.cast_param(number, ty, typmod, explicit))
@@ -145,6 +147,62 @@ impl Binder<'_> {
                 Typmod::NONE,
             )),
         }
+    }
+
+    /// What stands where any type does, and decides none.
+    pub fn undecided(&mut self, bound: Bound) -> Bound {
+        match (&bound.expr, bound.ty) {
+            (Expr::Param(number), None) => {
+                self.undecided.push((*number, bound.start));
+                Bound {
+                    ty: Some(Type::Text),
+                    ..bound
+                }
+            }
+            _ => bound,
+        }
+    }
+
+    /// The same operand where it is written once and stands twice: a parameter is of the type that was decided meanwhile.
+    pub(super) fn again(&self, bound: &Bound) -> Bound {
+        let known = match bound.expr {
+            Expr::Param(number) => self.params[usize::from(number)],
+            _ => None,
+        };
+        Bound {
+            ty: bound.ty.or(known),
+            ..bound.clone()
+        }
+    }
+
+    /// That types are known of all parameters, and were of each when it was used.
+    ///
+    /// # Errors
+    /// `42P08`, `42P18`.
+    pub fn decided(&self) -> Result<Vec<Type>> {
+        let unknown = |state, number: usize| {
+            let text = format!("could not determine data type of parameter ${}", number + 1);
+            SqlError::new(state, text)
+        };
+        for (number, start) in &self.undecided {
+            let number = usize::from(*number);
+            if self.params[number].is_some() {
+                let place = start.and_then(|start| self.place_of(start));
+                return Err(unknown(sqlstate::AMBIGUOUS_PARAMETER, number).at(place));
+            }
+        }
+        let types = self.params.iter().enumerate();
+        let types = types.map(|(number, ty)| {
+            ty.ok_or_else(|| unknown(sqlstate::INDETERMINATE_DATATYPE, number))
+        });
+        types.collect()
+    }
+
+    #[cold]
+    fn inconsistent(&self, number: u16, had: Type, ty: Type) -> SqlError {
+        let text = format!("inconsistent types deduced for parameter ${}", number + 1);
+        let (had, ty) = (self.settings.name_of(had), self.settings.name_of(ty));
+        SqlError::new(sqlstate::AMBIGUOUS_PARAMETER, text).with_detail(format!("{had} versus {ty}"))
     }
 
     /// One type for several expressions (UNION's rule: CASE, COALESCE, VALUES, IN).

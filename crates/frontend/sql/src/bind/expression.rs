@@ -131,8 +131,8 @@ impl Binder<'_> {
             E::IsNotTrue(operand) => self.is(operand, true, true),
             E::IsFalse(operand) => self.is(operand, false, false),
             E::IsNotFalse(operand) => self.is(operand, false, true),
-            E::IsUnknown(operand) => self.is_null(operand, false),
-            E::IsNotUnknown(operand) => self.is_null(operand, true),
+            E::IsUnknown(operand) => self.is_unknown(operand, false),
+            E::IsNotUnknown(operand) => self.is_unknown(operand, true),
             E::IsDistinctFrom(left, right) => self.distinct(left, right, false),
             E::IsNotDistinctFrom(left, right) => self.distinct(left, right, true),
             E::Between {
@@ -150,6 +150,7 @@ impl Binder<'_> {
                 }
                 let (operand, low, high) = (self.expr(expr)?, self.expr(low)?, self.expr(high)?);
                 let from = self.binary(&BinaryOperator::GtEq, operand.clone(), low)?;
+                let operand = self.again(&operand);
                 let to = self.binary(&BinaryOperator::LtEq, operand, high)?;
                 let both = Expr::And([from.expr, to.expr].into());
                 bool_of(if *negated {
@@ -526,11 +527,10 @@ impl Binder<'_> {
                     return numeral(&format!("-{digits}"));
                 }
                 let bound = self.expr(operand)?;
-                let ty = bound.ty.unwrap_or(Type::Float8);
-                let negatable = ty.category() == 'N' && ty != Type::Oid || ty == Type::Interval;
-                if bound.ty.is_none() && matches!(bound.expr, Expr::Const(Value::Text(_))) {
+                let Some(ty) = bound.ty else {
                     return Err(several_operators("- unknown"));
-                }
+                };
+                let negatable = ty.category() == 'N' && ty != Type::Oid || ty == Type::Interval;
                 if !negatable {
                     return Err(no_unary_operator("-", &self.name_of(bound.ty)));
                 }
@@ -550,8 +550,19 @@ impl Binder<'_> {
 
     fn is_null(&mut self, operand: &ast::Expr, negated: bool) -> Result<Bound> {
         let operand = self.expr(operand)?;
+        let operand = self.undecided(operand);
         let (operand, ..) = self.settle(operand)?;
         Ok(Bound::new(null_test(operand, negated), Type::Bool))
+    }
+
+    fn is_unknown(&mut self, operand: &ast::Expr, negated: bool) -> Result<Bound> {
+        let what = if negated {
+            "IS NOT UNKNOWN"
+        } else {
+            "IS UNKNOWN"
+        };
+        let operand = Box::new(self.boolean(operand, what)?);
+        Ok(Bound::new(Expr::IsNull { operand, negated }, Type::Bool))
     }
 
     fn is(&mut self, operand: &ast::Expr, truth: bool, negated: bool) -> Result<Bound> {

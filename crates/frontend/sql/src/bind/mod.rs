@@ -190,6 +190,8 @@ pub(crate) struct Binder<'c> {
     pub void_params: Vec<u16>,
     /// Casts of parameters.
     pub param_casts: Vec<ParamCast>,
+    /// Parameters that stood where any type does, before one was known: nothing may say later which, as in PostgreSQL.
+    pub undecided: Vec<(u16, Option<Location>)>,
     pub scope: Scope,
     /// What the queries around this one see, outermost first.
     pub outer: Vec<OuterScope>,
@@ -278,6 +280,7 @@ impl<'c> Binder<'c> {
             takes_params: true,
             void_params: Vec::new(),
             param_casts: Vec::new(),
+            undecided: Vec::new(),
             scope: Scope::default(),
             outer: Vec::new(),
             subqueries: Vec::new(),

@@ -74,6 +74,12 @@ impl Binder<'_> {
         if a.is_none() && b.is_none() {
             return Err(several_operators(&format!("unknown {operator} unknown")));
         }
+        // An integer, a time and an interval can be added to a date.
+        let date = Some(Type::Date);
+        if arithmetic == Operator::Add && [(date, None), (None, date)].contains(&(a, b)) {
+            let (left, right) = (self.name_of(a), self.name_of(b));
+            return Err(several_operators(&format!("{left} + {right}")));
+        }
         if let (None, Some(known)) | (Some(known), None) = (a, b) {
             // Of the other's type, if there is such an operator; else of the one that there is.
             let fits = |other: &Type| {
@@ -186,9 +192,13 @@ impl Binder<'_> {
             Some(own) if own.is_plain_text() && ty.is_plain_text() => Ok(bound.expr),
             Some(own) if own.is_oid() && ty.is_oid() => Ok(bound.expr),
             Some(own) if own.is_network() && ty.is_network() => Ok(bound.expr),
-            // There are no comparisons of cidr: beside one stands an inet.
-            None if ty == Type::Cidr => {
-                self.coerce(bound, Type::Inet, Typmod::NONE, CastContext::Implicit)
+            // There are no comparisons of cidr and of varchar: beside one stands an inet, a text.
+            None if matches!(ty, Type::Cidr | Type::Varchar) => {
+                let ty = match ty {
+                    Type::Cidr => Type::Inet,
+                    _ => Type::Text,
+                };
+                self.coerce(bound, ty, Typmod::NONE, CastContext::Implicit)
             }
             _ => self.coerce(bound, ty, Typmod::NONE, CastContext::Implicit),
         }

@@ -333,6 +333,7 @@ impl Binder<'_> {
         let mut columns = Vec::with_capacity(items.len());
         for (number, item) in (1..).zip(items) {
             let bound = self.expr(item)?;
+            let bound = self.undecided(bound);
             let (expr, ty, typmod) = self.settle(bound)?;
             arguments.push(expr);
             columns.push((format!("f{number}"), ty, typmod));

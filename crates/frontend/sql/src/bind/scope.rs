@@ -86,6 +86,8 @@ pub(crate) struct OuterScope {
     pub scope: Scope,
     /// Whether the query inside reads columns of this one or of one around it.
     pub read: bool,
+    /// Whether it may have aggregates where the query inside stands.
+    pub groups: bool,
 }
 
 /// A column that was found.

@@ -1,5 +1,6 @@
 //! Window functions: which there are, and what their windows are.
 
+use super::array::no_polymorphic_type;
 use super::frame::{Frame, is_same_for_all};
 use super::{Aggregate, AggregateKind, Binder, Bound, COMPARED_MAX, folded};
 use crate::error::{Result, SqlError};
@@ -12,6 +13,8 @@ use vellum_row::{CastContext, Type, Typmod, Value};
 
 /// Slots from here on are those of window functions.
 pub(crate) const WINDOW_SLOTS: u16 = 0x8000;
+
+const CALLED: &str = "window function";
 
 /// A window function of a query.
 #[derive(Debug)]
@@ -154,7 +157,8 @@ impl Binder<'_> {
                 let message = format!("OVER is not supported for ordered-set aggregate {name}");
                 return Err(SqlError::new(sqlstate::FEATURE_NOT_SUPPORTED, message));
             }
-            let aggregate = self.aggregate_call(name, kind, function)?;
+            let aggregate =
+                self.without_sets(CALLED, |binder| binder.aggregate_call(name, kind, function))?;
             if aggregate.distinct {
                 let text = "DISTINCT is not implemented for window functions";
                 return Err(SqlError::new(sqlstate::FEATURE_NOT_SUPPORTED, text));
@@ -192,7 +196,7 @@ impl Binder<'_> {
                 let ast::FunctionArg::Unnamed(ast::FunctionArgExpr::Expr(node)) = argument else {
                     return Err(none());
                 };
-                bounds.push(self.expr(node)?);
+                bounds.push(self.without_sets(CALLED, |binder| binder.expr(node))?);
             }
         }
         let (arguments, result) = self.window_arguments(called, bounds, none)?;
@@ -248,6 +252,9 @@ impl Binder<'_> {
             }
             F::First | F::Last | F::Nth | F::Lead | F::Lag => {
                 let first = given.next().ok_or_else(&none)?;
+                if first.ty.is_none() {
+                    return Err(no_polymorphic_type());
+                }
                 let (expr, ty, _) = self.settle(first)?;
                 arguments.push((expr, ty));
                 if let Some(offset) = given.next() {

@@ -520,16 +520,17 @@ impl Binder<'_> {
         let (goal, mut rules) = self.target(&update.table.relation, Deed::Update, reads)?;
         let relation = goal.table.clone();
         let mut sources = self.others(&relation, from)?;
+        // Before SET: the first use of a parameter decides its type.
+        let conditions = self.conditions(&goal, update.selection.as_ref())?;
         let assignments = self.assignments(&goal, &update.assignments)?;
-        let selection = update.selection.as_ref();
         let (joined, (access, filter)) = match from {
-            None => (None, self.find(&goal, selection)?),
+            None => (None, self.find(&goal, conditions)?),
             Some(_) => {
                 let values = assignments.iter().map(|(at, expr)| (*at, expr.clone()));
                 let joined = self.by_join(
                     &goal,
                     &mut sources,
-                    selection,
+                    conditions,
                     values.collect(),
                     update.returning.is_some(),
                 )?;
@@ -573,14 +574,14 @@ impl Binder<'_> {
         let (goal, _) = self.target(&table.relation, Deed::Delete, reads)?;
         let relation = goal.table.clone();
         let mut sources = self.others(&relation, using)?;
-        let selection = delete.selection.as_ref();
+        let conditions = self.conditions(&goal, delete.selection.as_ref())?;
         let (joined, (access, filter)) = match using {
-            None => (None, self.find(&goal, selection)?),
+            None => (None, self.find(&goal, conditions)?),
             Some(_) => {
                 let joined = self.by_join(
                     &goal,
                     &mut sources,
-                    selection,
+                    conditions,
                     Vec::new(),
                     delete.returning.is_some(),
                 )?;
@@ -643,16 +644,12 @@ impl Binder<'_> {
         &mut self,
         goal: &Goal,
         sources: &mut Vec<Source>,
-        selection: Option<&ast::Expr>,
+        conditions: Vec<Expr>,
         values: Vec<(usize, Expr)>,
         others: bool,
     ) -> Result<ByJoin> {
         let table = goal.table.table();
         let table = table.ok_or_else(|| SqlError::internal("no table"))?;
-        let mut conditions = self.conditions_of(goal)?;
-        if let Some(selection) = selection {
-            conjuncts(self.condition(selection, "WHERE")?, &mut conditions);
-        }
         self.needs(General::ChangeByJoin);
         self.place_conditions(sources, conditions, None);
         let mut output = vec![Expr::Column {
@@ -693,12 +690,17 @@ impl Binder<'_> {
         Ok(ByJoin { select, widths })
     }
 
-    fn find(&mut self, goal: &Goal, selection: Option<&ast::Expr>) -> Result<(Access, Vec<Expr>)> {
-        let relation = &goal.table;
-        let mut filter = self.conditions_of(goal)?;
+    /// What chooses the rows that are changed.
+    fn conditions(&mut self, goal: &Goal, selection: Option<&ast::Expr>) -> Result<Vec<Expr>> {
+        let mut conditions = self.conditions_of(goal)?;
         if let Some(selection) = selection {
-            conjuncts(self.condition(selection, "WHERE")?, &mut filter);
+            conjuncts(self.condition(selection, "WHERE")?, &mut conditions);
         }
+        Ok(conditions)
+    }
+
+    fn find(&mut self, goal: &Goal, mut filter: Vec<Expr>) -> Result<(Access, Vec<Expr>)> {
+        let relation = &goal.table;
         let (access, mut covered, _) =
             path::choose(&Shape::of(relation)?, 0, &filter, &self.subqueries, None);
         if access.any.is_none() {

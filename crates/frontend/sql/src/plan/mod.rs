@@ -61,7 +61,7 @@ pub(crate) use writing::{NamesOfWith, Writing, writes_in_with};
 
 use crate::bind::{Binder, ParamCast};
 use crate::catalog::{Catalog, Oid, Version};
-use crate::error::{Result, SqlError};
+use crate::error::Result;
 use crate::expr::{Expr, RowType};
 use crate::roles::Rights;
 use crate::wire::Field;
@@ -275,12 +275,7 @@ pub(crate) fn compile<'c>(
             keys.extend(tables.iter().map(|(oid, keys)| (*oid, keys.clone())));
         }
     }
-    let params = binder.params.iter().enumerate().map(|(number, ty)| {
-        ty.ok_or_else(|| {
-            let message = format!("could not determine data type of parameter ${}", number + 1);
-            SqlError::new(crate::sqlstate::INDETERMINATE_DATATYPE, message)
-        })
-    });
+    let params = binder.decided()?;
     let mut path = surroundings.search_path.iter().copied();
     let own = path.find(|schema| surroundings.catalog.is_temporary(*schema));
     let mut records = Vec::new();
@@ -296,7 +291,7 @@ pub(crate) fn compile<'c>(
         kind,
         with: with.into_iter().map(Arc::new).collect(),
         keys,
-        params: params.collect::<Result<_>>()?,
+        params,
         param_casts: std::mem::take(&mut binder.param_casts),
         subqueries: std::mem::take(&mut binder.subqueries),
         targets: std::mem::take(&mut binder.targets),

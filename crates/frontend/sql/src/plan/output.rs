@@ -20,8 +20,16 @@ pub(super) fn check_targets(count: usize) -> Result<()> {
     SqlError::check_columns(count, TARGETS_MAX, text)
 }
 
+/// A list behind SELECT.
+pub(super) struct Listed {
+    output: Vec<Expr>,
+    columns: Vec<OutputColumn>,
+    /// Those that are of no type yet, by their places.
+    open: Vec<(usize, Bound)>,
+}
+
 impl Binder<'_> {
-    /// The list behind SELECT or RETURNING.
+    /// The list behind RETURNING.
     ///
     /// # Errors
     /// As expressions.
@@ -29,8 +37,17 @@ impl Binder<'_> {
         &mut self,
         items: &[ast::SelectItem],
     ) -> Result<(Vec<Expr>, Vec<OutputColumn>)> {
+        let listed = self.listed(items)?;
+        self.settled(listed)
+    }
+
+    /// The list behind SELECT, while other clauses may say of which type its parameters are.
+    ///
+    /// # Errors
+    /// As expressions.
+    pub(super) fn listed(&mut self, items: &[ast::SelectItem]) -> Result<Listed> {
         let literals_as = std::mem::take(&mut self.literals_as);
-        let (mut output, mut columns) = (Vec::new(), Vec::new());
+        let (mut output, mut columns, mut open) = (Vec::new(), Vec::new(), Vec::new());
         for item in items {
             check_targets(output.len())?;
             let (expr, name) = match item {
@@ -65,19 +82,40 @@ impl Binder<'_> {
                 let literal = self.coerce(bound, *ty, Typmod::NONE, CastContext::Implicit)?;
                 bound = Bound::new(literal, *ty);
             }
-            let (bound, ty, typmod) = self.settle(bound)?;
-            let origin = self.origin(&bound);
-            let domain = self.domain_of(&bound);
-            output.push(bound);
+            if bound.ty.is_none() {
+                open.push((output.len(), bound.clone()));
+            }
             columns.push(OutputColumn {
                 name: name.unwrap_or_else(|| name_of(expr)),
-                ty,
-                typmod,
-                origin,
-                domain,
+                ty: bound.ty.unwrap_or(Type::Text),
+                typmod: bound.typmod,
+                origin: self.origin(&bound.expr),
+                domain: self.domain_of(&bound.expr),
             });
+            output.push(bound.expr);
         }
         check_targets(output.len())?;
+        Ok(Listed {
+            output,
+            columns,
+            open,
+        })
+    }
+
+    /// A list whose columns are of a type: text where nothing has decided.
+    ///
+    /// # Errors
+    /// `42P08`.
+    pub(super) fn settled(&mut self, listed: Listed) -> Result<(Vec<Expr>, Vec<OutputColumn>)> {
+        let Listed {
+            mut output,
+            columns,
+            open,
+        } = listed;
+        for (at, bound) in open {
+            let none = Typmod::NONE;
+            output[at] = self.coerce(bound, Type::Text, none, CastContext::Implicit)?;
+        }
         Ok((output, columns))
     }
 
@@ -142,6 +180,25 @@ impl Binder<'_> {
         }
         let (expr, ty, _) = self.settle(bound?)?;
         Ok((expr, ty))
+    }
+
+    /// What DISTINCT ON tells rows apart by.
+    pub(super) fn distinct_on(
+        &mut self,
+        select: &ast::Select,
+        output: &[Expr],
+        columns: &[OutputColumn],
+    ) -> Result<Vec<(Expr, Type)>> {
+        let Some(ast::Distinct::On(nodes)) = &select.distinct else {
+            return Ok(Vec::new());
+        };
+        let mut keys = Vec::with_capacity(nodes.len());
+        for node in nodes {
+            let key = self.group_key(node, output, columns)?;
+            check_equality(key.1)?;
+            keys.push(key);
+        }
+        Ok(keys)
     }
 
     /// The keys of ORDER BY: an output column by number or name, or an expression.

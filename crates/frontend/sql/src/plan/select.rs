@@ -219,6 +219,7 @@ impl Binder<'_> {
         self.outer.push(OuterScope {
             scope: std::mem::take(&mut self.scope),
             read: false,
+            groups: self.aggregates.is_some(),
         });
         let aggregates = self.aggregates.take();
         let windows = self.windows.take();
@@ -287,11 +288,22 @@ impl Binder<'_> {
             return Ok((select, columns));
         }
         let literals_as = std::mem::take(&mut self.literals_as);
-        let limits = self.limits(query, !order.is_empty());
+        let (before, asked) = (self.params.clone(), self.subqueries.len());
+        let mut limits = self.limits(query, !order.is_empty());
+        // What they say of parameters they say behind all other clauses: then they are bound again.
+        let again = limits.is_ok() && self.params != before && self.subqueries.len() == asked;
+        if again {
+            self.params = before;
+        }
         if matches!(*query.body, ast::SetExpr::Select(_)) {
             self.literals_as = literals_as;
         }
         let (mut select, columns) = self.body(&query.body, order)?;
+        if again {
+            let around = std::mem::take(&mut self.scope);
+            limits = self.limits(query, !order.is_empty());
+            self.scope = around;
+        }
         let limits = limits.map_err(|error| self.limits_error(query, error))?;
         self.locks(&mut select, &query.locks)?;
         select.general = self.general;
@@ -407,10 +419,6 @@ impl Binder<'_> {
             // One row, which a condition may refuse.
             sources.push(Source::inner(SourceKind::Nothing));
         }
-        let mut conditions = Vec::new();
-        if let Some(selection) = &select.selection {
-            factored(self.condition(selection, "WHERE")?, &mut conditions);
-        }
         let group_by: &[ast::Expr] = match &select.group_by {
             ast::GroupByExpr::Expressions(list, modifiers) if modifiers.is_empty() => list,
             _ => return Err(SqlError::unsupported("this form of GROUP BY")),
@@ -423,7 +431,7 @@ impl Binder<'_> {
         if !distinct {
             self.literals_as = literals_as;
         }
-        let projected = self.projection(&select.projection);
+        let listed = self.listed(&select.projection);
         let found = std::mem::replace(&mut self.set_functions, around);
         let lists_sets = found.as_ref().is_some_and(|found| !found.is_empty());
         sources.extend(found.into_iter().flatten());
@@ -431,20 +439,30 @@ impl Binder<'_> {
         if sources.len() > 1 && matches!(sources[0].kind, SourceKind::Nothing) {
             sources.remove(0);
         }
-        let (mut output, columns) = projected?;
+        let listed = listed?;
+        // PostgreSQL's order, in which the first use of a parameter decides its type: the list, WHERE, HAVING, then the list's columns that are of none.
+        let mut conditions = Vec::new();
+        if let Some(selection) = &select.selection {
+            let (aggregates, windows) = (self.aggregates.take(), self.windows.take());
+            let groupings = self.groupings.take();
+            let condition = self.condition(selection, "WHERE");
+            (self.aggregates, self.windows) = (aggregates, windows);
+            self.groupings = groupings;
+            factored(condition?, &mut conditions);
+        }
+        let found = self.windows.take();
+        let having = select.having.as_ref();
+        let having = having.map(|having| self.condition(having, "HAVING"));
+        self.windows = found;
+        let mut having = having.transpose()?;
+        let (mut output, columns) = self.settled(listed)?;
         if distinct {
             columns
                 .iter()
                 .try_for_each(|column| check_equality(column.ty))?;
         }
-        let (mut keys, sets) = self.group_by(group_by, &output, &columns)?;
-        let having = select.having.as_ref();
-        let found = self.windows.take();
-        let mut having = having
-            .map(|having| self.condition(having, "HAVING"))
-            .transpose()?;
-        self.windows = found;
         let mut sort = self.sort_keys(order, &output, &columns)?;
+        let (mut keys, sets) = self.group_by(group_by, &output, &columns)?;
         let mut keys_apart = order.iter().zip(&sort);
         let apart = keys_apart.find(|(_, key)| matches!(key.expr, SortBy::Expr(_)));
         if let (true, Some((node, _))) = (distinct, apart) {
@@ -457,8 +475,9 @@ impl Binder<'_> {
         let aggregates = self.aggregates.take().unwrap_or_default();
         let mut windows = self.windows.take().unwrap_or_default();
         let asked = std::mem::replace(&mut self.groupings, asked_around);
-        let groups = !keys.is_empty() || !aggregates.is_empty() || having.is_some();
-        if sets.is_some() || groups {
+        let grouped =
+            !keys.is_empty() || sets.is_some() || !aggregates.is_empty() || having.is_some();
+        if grouped {
             let sorted = sort.iter().filter_map(|key| match &key.expr {
                 SortBy::Expr(expr) => Some(expr),
                 SortBy::Output(_) => None,
@@ -481,7 +500,7 @@ impl Binder<'_> {
             depending(&mut keys, &read, several, &self.scope, &self.subqueries)?;
         }
         let mut behind = None;
-        let parted = groups || !windows.is_empty();
+        let parted = grouped || !windows.is_empty();
         if lists_sets && parted && !windows_before(&mut windows, &self.scope.tables) {
             let leaves = Leaves {
                 tables: &self.scope.tables,
@@ -505,8 +524,6 @@ impl Binder<'_> {
         }
         let (keys, types): (Vec<Expr>, Vec<Type>) = keys.into_iter().unzip();
         let asked = asked_keys(asked.unwrap_or_default(), &keys)?;
-        let grouped =
-            !keys.is_empty() || sets.is_some() || !aggregates.is_empty() || having.is_some();
         if sets.is_some() || !asked.is_empty() {
             self.needs(General::GroupingSets);
         }
@@ -582,25 +599,6 @@ impl Binder<'_> {
         select.distinct_on = apart;
         select.ordered = ordered;
         Ok((select, columns))
-    }
-
-    /// What DISTINCT ON tells rows apart by.
-    fn distinct_on(
-        &mut self,
-        select: &ast::Select,
-        output: &[Expr],
-        columns: &[OutputColumn],
-    ) -> Result<Vec<(Expr, Type)>> {
-        let Some(ast::Distinct::On(nodes)) = &select.distinct else {
-            return Ok(Vec::new());
-        };
-        let mut keys = Vec::with_capacity(nodes.len());
-        for node in nodes {
-            let key = self.group_key(node, output, columns)?;
-            check_equality(key.1)?;
-            keys.push(key);
-        }
-        Ok(keys)
     }
 
     /// Gives each condition to the first table where everything in it is known, and each table its path.

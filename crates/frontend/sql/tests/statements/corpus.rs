@@ -133,6 +133,7 @@ corpus!(
     networks,
     nulls_distinct,
     outer_types,
+    parameters,
     pgcrypto,
     precedence,
     recursive,
