@@ -4,7 +4,16 @@ use super::{Binder, Bound, ParamCast};
 use crate::error::{Result, SqlError};
 use crate::expr::Expr;
 use crate::sqlstate;
+use sqlparser::ast;
 use vellum_row::{CastContext, Type, Typmod, Value, cast, cast_between, input};
+
+/// What is known of parameters ([`Binder::params_known`]).
+pub(crate) struct ParamsKnown {
+    types: Vec<Option<Type>>,
+    /// So many are undecided, so many casts of parameters there are.
+    undecided: usize,
+    casts: usize,
+}
 
 impl Binder<'_> {
     /// The expression as one of `ty`, if there is such a cast in this context.
@@ -161,6 +170,41 @@ impl Binder<'_> {
             }
             _ => bound,
         }
+    }
+
+    /// What is known of parameters before something is bound that may be taken back.
+    pub fn params_known(&self) -> ParamsKnown {
+        ParamsKnown {
+            types: self.params.clone(),
+            undecided: self.undecided.len(),
+            casts: self.param_casts.len(),
+        }
+    }
+
+    /// Takes back all that was said of parameters since.
+    pub fn take_back(&mut self, known: ParamsKnown) {
+        self.params = known.types;
+        self.undecided.truncate(known.undecided);
+        self.param_casts.truncate(known.casts);
+    }
+
+    /// Whether a part of a statement may say of which type a parameter is.
+    pub fn may_decide(&self, node: &impl ast::Visit) -> bool {
+        let mut found = false;
+        crate::parse::walk::expressions(node, &mut |expr| {
+            let ast::Expr::Value(value) = expr else {
+                return;
+            };
+            if let ast::Value::Placeholder(text) = &value.value {
+                let number = text
+                    .strip_prefix('$')
+                    .and_then(|digits| digits.parse().ok());
+                let at = number.and_then(|number: usize| number.checked_sub(1));
+                let ty = at.and_then(|at| self.params.get(at).copied().flatten());
+                found |= ty.is_none();
+            }
+        });
+        found
     }
 
     /// The same operand where it is written once and stands twice: a parameter is of the type that was decided meanwhile.

@@ -44,7 +44,7 @@ pub(crate) use types::{
     NAME_BYTES, NamedType, TypeNames, cut, folded, kept_name, kept_oid, no_type, object_name,
     type_label,
 };
-pub(crate) use window::{WINDOW_SLOTS, Window, WindowKind, check_number};
+pub(crate) use window::{WINDOW_SLOTS, Window, WindowCall, WindowKind, check_number};
 
 use crate::catalog::{Catalog, Kind, Named, Oid, Relation};
 use crate::error::{Result, SqlError};
@@ -217,7 +217,7 @@ pub(crate) struct Binder<'c> {
     /// Where aggregates may stand, those that were found.
     pub aggregates: Option<Vec<Aggregate>>,
     /// The same of window functions.
-    pub windows: Option<Vec<Window>>,
+    pub windows: Option<Vec<WindowCall>>,
     /// The same of GROUPING: the arguments of each.
     pub groupings: Option<Vec<Vec<Expr>>>,
     /// Whether it binds the argument of an aggregate.

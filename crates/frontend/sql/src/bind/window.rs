@@ -27,6 +27,16 @@ pub(crate) struct Window {
     pub frame: Option<Frame>,
 }
 
+/// A window function whose window is not bound yet.
+#[derive(Debug)]
+pub(crate) struct WindowCall {
+    function: WindowKind,
+    arguments: Vec<(Expr, Type)>,
+    result: Type,
+    over: ast::WindowSpec,
+    place: Option<u32>,
+}
+
 /// What it computes.
 #[derive(Debug)]
 pub(crate) enum WindowKind {
@@ -113,16 +123,16 @@ impl Binder<'_> {
             };
             return Err(SqlError::new(state, text).at(place));
         };
-        let bound = self.window_call(name, function, over);
+        let bound = self.window_call(name, function, over, place);
         let (slot, result) = match bound {
-            Ok(window) => {
+            Ok(call) => {
                 let room = SqlError::check_room(found.len(), COMPARED_MAX, "window functions");
                 if let Err(error) = room {
                     self.windows = Some(found);
                     return Err(error);
                 }
-                let result = window.result;
-                found.push(window);
+                let result = call.result;
+                found.push(call);
                 (found.len() - 1, result)
             }
             Err(error) => {
@@ -140,18 +150,9 @@ impl Binder<'_> {
         name: &str,
         function: &ast::Function,
         over: &ast::WindowType,
-    ) -> Result<Window> {
-        let spec = self.window_spec(over)?;
-        let mut partition = Vec::with_capacity(spec.partition_by.len());
-        for node in &spec.partition_by {
-            let bound = self.expr(node)?;
-            let (expr, ty, _) = self.settle(bound)?;
-            crate::plan::check_equality(ty)?;
-            partition.push((expr, ty));
-        }
-        let order = self.sort_expressions(&spec.order_by)?;
-        let frame = spec.window_frame.as_ref();
-        let frame = frame.map(|node| self.frame(node, &order)).transpose()?;
+        place: Option<u32>,
+    ) -> Result<WindowCall> {
+        let over = self.window_spec(over)?;
         if let Some(kind) = AggregateKind::find(name) {
             if kind.is_ordered_set() {
                 let message = format!("OVER is not supported for ordered-set aggregate {name}");
@@ -167,13 +168,12 @@ impl Binder<'_> {
                 let text = "aggregate ORDER BY is not implemented for window functions";
                 return Err(SqlError::new(sqlstate::FEATURE_NOT_SUPPORTED, text));
             }
-            return Ok(Window {
+            return Ok(WindowCall {
                 result: aggregate.result,
                 function: WindowKind::Aggregate(aggregate),
                 arguments: Vec::new(),
-                partition,
-                order,
-                frame,
+                over,
+                place,
             });
         }
         let none = || {
@@ -200,10 +200,44 @@ impl Binder<'_> {
             }
         }
         let (arguments, result) = self.window_arguments(called, bounds, none)?;
-        Ok(Window {
+        Ok(WindowCall {
             function: WindowKind::Function(called),
             arguments,
             result,
+            over,
+            place,
+        })
+    }
+
+    /// The window functions that were found, with their windows, which say of parameters what no other clause has said.
+    ///
+    /// # Errors
+    /// As expressions; `42P20` for a window function in a window.
+    pub fn window_functions(&mut self) -> Result<Vec<Window>> {
+        let calls = self.windows.take().unwrap_or_default();
+        let mut windows = Vec::with_capacity(calls.len());
+        for call in calls {
+            let place = call.place;
+            windows.push(self.with_window(call).map_err(|error| error.at(place))?);
+        }
+        Ok(windows)
+    }
+
+    fn with_window(&mut self, call: WindowCall) -> Result<Window> {
+        let order = self.sort_expressions(&call.over.order_by)?;
+        let mut partition = Vec::with_capacity(call.over.partition_by.len());
+        for node in &call.over.partition_by {
+            let bound = self.expr(node)?;
+            let (expr, ty, _) = self.settle(bound)?;
+            crate::plan::check_equality(ty)?;
+            partition.push((expr, ty));
+        }
+        let frame = call.over.window_frame.as_ref();
+        let frame = frame.map(|node| self.frame(node, &order)).transpose()?;
+        Ok(Window {
+            function: call.function,
+            arguments: call.arguments,
+            result: call.result,
             partition,
             order,
             frame,

@@ -66,7 +66,9 @@ impl Binder<'_> {
             let expr = self.coerce(bound, Type::Int8, Typmod::NONE, CastContext::Assignment)?;
             Ok(Some(expr))
         };
-        let (mut limit, offset) = (count(limit)?, count(offset)?);
+        // In this order, whatever stands first.
+        let offset = count(offset)?;
+        let mut limit = count(limit)?;
         let mut ties = false;
         if let Some(fetch) = &query.fetch {
             if limit.is_some() {

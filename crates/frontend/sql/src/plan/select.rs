@@ -288,12 +288,13 @@ impl Binder<'_> {
             return Ok((select, columns));
         }
         let literals_as = std::mem::take(&mut self.literals_as);
-        let (before, asked) = (self.params.clone(), self.subqueries.len());
-        let mut limits = self.limits(query, !order.is_empty());
         // What they say of parameters they say behind all other clauses: then they are bound again.
-        let again = limits.is_ok() && self.params != before && self.subqueries.len() == asked;
+        let again = self.may_decide(&query.limit_clause) || self.may_decide(&query.fetch);
+        let (known, asked) = (self.params_known(), self.subqueries.len());
+        let mut limits = self.limits(query, !order.is_empty());
         if again {
-            self.params = before;
+            self.take_back(known);
+            self.subqueries.truncate(asked);
         }
         if matches!(*query.body, ast::SetExpr::Select(_)) {
             self.literals_as = literals_as;
@@ -432,15 +433,9 @@ impl Binder<'_> {
             self.literals_as = literals_as;
         }
         let listed = self.listed(&select.projection);
-        let found = std::mem::replace(&mut self.set_functions, around);
-        let lists_sets = found.as_ref().is_some_and(|found| !found.is_empty());
-        sources.extend(found.into_iter().flatten());
-        // Without FROM the first of those functions is the first table.
-        if sources.len() > 1 && matches!(sources[0].kind, SourceKind::Nothing) {
-            sources.remove(0);
-        }
+        let called = std::mem::replace(&mut self.set_functions, around);
         let listed = listed?;
-        // PostgreSQL's order, in which the first use of a parameter decides its type: the list, WHERE, HAVING, then the list's columns that are of none.
+        // PostgreSQL's order, in which the first use of a parameter decides its type: the list, WHERE, HAVING, then the list's columns that are of none, and windows last.
         let mut conditions = Vec::new();
         if let Some(selection) = &select.selection {
             let (aggregates, windows) = (self.aggregates.take(), self.windows.take());
@@ -472,8 +467,17 @@ impl Binder<'_> {
         }
         let mut apart = self.distinct_on(select, &output, &columns)?;
         check_distinct_order(&apart, &sort, &output)?;
+        let around = std::mem::replace(&mut self.set_functions, called);
+        let windows = self.window_functions();
+        let called = std::mem::replace(&mut self.set_functions, around);
+        let mut windows = windows?;
+        let lists_sets = called.as_ref().is_some_and(|called| !called.is_empty());
+        sources.extend(called.into_iter().flatten());
+        // Without FROM the first of those functions is the first table.
+        if sources.len() > 1 && matches!(sources[0].kind, SourceKind::Nothing) {
+            sources.remove(0);
+        }
         let aggregates = self.aggregates.take().unwrap_or_default();
-        let mut windows = self.windows.take().unwrap_or_default();
         let asked = std::mem::replace(&mut self.groupings, asked_around);
         let grouped =
             !keys.is_empty() || sets.is_some() || !aggregates.is_empty() || having.is_some();

@@ -36,9 +36,9 @@ impl Binder<'_> {
         let mut literals_as = Vec::new();
         if let (true, Some((.., right))) = (has_literals(first), operations.last()) {
             // Only its types are asked for: what its parameters are is found out with it.
-            let params = self.params.clone();
+            let known = self.params_known();
             literals_as = types_of(&self.side(right, Vec::new())?.1);
-            self.params = params;
+            self.take_back(known);
         }
         let (mut select, mut columns) = self.side(first, literals_as)?;
         while let Some((operator, all, right)) = operations.pop() {

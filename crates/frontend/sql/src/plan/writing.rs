@@ -224,8 +224,9 @@ impl<'c> Binder<'c> {
                 self.with.push(writing);
                 continue;
             }
+            let itself = with.recursive && is_read_in(&cte.query, &name);
             if at_top
-                && !(with.recursive && is_read_in(&cte.query, &name))
+                && !itself
                 && self
                     .named
                     .as_ref()
@@ -236,7 +237,10 @@ impl<'c> Binder<'c> {
                 continue;
             }
             let named = self.named.as_ref();
-            if at_top && !sees_behind && named.is_some_and(|all| all.is_unread(&name)) {
+            let unread = at_top && named.is_some_and(|all| all.is_unread(&name));
+            // Its parameters' types are decided here, wherever it is read.
+            let decides = !sees_behind && self.may_decide(&*cte.query);
+            if !itself && !sees_behind && (unread || decides) {
                 self.look_at(cte).map_err(hidden)?;
             }
             let columns = cte.alias.columns.iter();
@@ -251,6 +255,11 @@ impl<'c> Binder<'c> {
                 },
                 depth: self.outer.len(),
             });
+            if itself && decides {
+                let at = self.with.len() - 1;
+                let read = self.dropped(|binder| binder.inner(|own| own.with_query(at, None)));
+                read.map_err(hidden)?;
+            }
         }
         Ok(())
     }
@@ -322,14 +331,37 @@ impl<'c> Binder<'c> {
         Ok(Meaning::Written { number, columns })
     }
 
-    /// Binds a query of WITH that nothing reads, for what is wrong with it: it is never run, and needs no rights.
+    /// Binds a query of WITH for what is wrong with it, and for what it says of parameters.
     fn look_at(&mut self, cte: &ast::Cte) -> Result<()> {
         self.binds_with()?;
+        let (_, columns) = self.dropped(|binder| binder.query(&cte.query))?;
+        check_names(
+            &folded(&cte.alias.name),
+            cte.alias.columns.len(),
+            columns.len(),
+        )
+    }
+
+    /// Binds what is not run here, so that it needs no rights and reads nothing. What it says of parameters stays.
+    fn dropped<R>(&mut self, work: impl FnOnce(&mut Self) -> Result<R>) -> Result<R> {
         let (general, before) = (self.general.take(), self.writings.len());
         let (uses, targets) = (self.with_uses, self.targets.len());
         let (accesses, lent) = (self.accesses.len(), self.lent.len());
         let columns = self.column_uses.len();
-        let bound = self.query(&cte.query);
+        let read: Vec<bool> = self.outer.iter().map(|outer| outer.read).collect();
+        let literals_as = std::mem::take(&mut self.literals_as);
+        let set_functions = self.set_functions.take();
+        let steps: Vec<usize> = self
+            .with
+            .iter_mut()
+            .filter_map(times_read)
+            .map(|read| *read)
+            .collect();
+        let done = work(self);
+        for (read, before) in self.with.iter_mut().filter_map(times_read).zip(steps) {
+            *read = before;
+        }
+        (self.literals_as, self.set_functions) = (literals_as, set_functions);
         self.general = general;
         self.writings.truncate(before);
         self.with_uses = uses;
@@ -337,12 +369,10 @@ impl<'c> Binder<'c> {
         self.accesses.truncate(accesses);
         self.column_uses.truncate(columns);
         self.lent.truncate(lent);
-        let (_, columns) = bound?;
-        check_names(
-            &folded(&cte.alias.name),
-            cte.alias.columns.len(),
-            columns.len(),
-        )
+        for (outer, read) in self.outer.iter_mut().zip(read) {
+            outer.read = read;
+        }
+        done
     }
 
     /// A query of WITH that is run first, if it would be another each time that it is read.
@@ -368,6 +398,14 @@ impl<'c> Binder<'c> {
             meaning,
             depth: self.outer.len(),
         }))
+    }
+}
+
+/// How often a query of WITH that is being bound was read in itself.
+fn times_read(with: &mut With) -> Option<&mut usize> {
+    match &mut with.meaning {
+        Meaning::Work { read, .. } => Some(read),
+        _ => None,
     }
 }
 
