@@ -14,8 +14,11 @@ fn program(flags: &str, out: &Path) -> Command {
 
 fn program_at(file: &Path, flags: &str, out: &Path) -> Command {
     let (comparison, workload) = flags.split_once(" -- ").unwrap();
-    let mut command = Command::new(file);
+    // `nohup` and shells leave signals ignored in what they start; whoever is sent one here has it.
+    let mut command = Command::new("env");
     command
+        .args(["--default-signal=HUP,INT"])
+        .arg(file)
         .args(comparison.split_whitespace())
         .arg("--out")
         .arg(out)
