@@ -148,9 +148,10 @@ impl Binder<'_> {
                         both
                     });
                 }
-                let (operand, low, high) = (self.expr(expr)?, self.expr(low)?, self.expr(high)?);
+                // The first comparison decides of parameters before the other bound is met, which may compute with them.
+                let (operand, low) = (self.expr(expr)?, self.expr(low)?);
                 let from = self.binary(&BinaryOperator::GtEq, operand.clone(), low)?;
-                let operand = self.again(&operand);
+                let (operand, high) = (self.again(&operand), self.expr(high)?);
                 let to = self.binary(&BinaryOperator::LtEq, operand, high)?;
                 let both = Expr::And([from.expr, to.expr].into());
                 bool_of(if *negated {

@@ -4,6 +4,8 @@
 //! up for that in the value of a subquery: with what its expression is of no rows, if it has an aggregate in it when that is looked for. That is not so of one that was made simpler (`count(*) IS NULL`), not in
 //! EXISTS and IN, not below HAVING, and not where the aggregate stands in a query that the subquery reads.
 //!
+//! Window functions are computed over the rows that the query around has decided on, but a join decides behind them.
+//!
 //! Invariants:
 //! - S1 What [`joins`] refuses is asked for each row.
 
@@ -16,6 +18,9 @@ use vellum_row::moments::Pairing;
 /// Whether a join finds what the subquery returns (S1).
 pub(super) fn joins(subquery: &Subquery) -> bool {
     let select = &subquery.select;
+    if has_windows(select) {
+        return false;
+    }
     let Body::From {
         grouping, output, ..
     } = &select.body
@@ -34,6 +39,24 @@ pub(super) fn joins(subquery: &Subquery) -> bool {
         _ => true,
     };
     told && !reads_row_of_none(select)
+}
+
+/// Whether functions of it, or of what it reads, go over windows of rows that the query around decides: a join would decide behind them.
+fn has_windows(select: &Select) -> bool {
+    select.reads_up_to() > 0
+        && match &select.body {
+            Body::Values(_) => false,
+            Body::Set { left, right, .. } => has_windows(left) || has_windows(right),
+            Body::From {
+                sources, windows, ..
+            } => {
+                !windows.is_empty()
+                    || sources.iter().any(|source| match &source.kind {
+                        SourceKind::Query(query) => has_windows(query),
+                        _ => false,
+                    })
+            }
+        }
 }
 
 /// Whether DataFusion finds what an expression is where there are no rows.
