@@ -7,9 +7,11 @@
 //! - B3 What is limited is what a snapshot can make grow: pages of old versions and of graveyards, overflow chains that no newest version
 //!   refers to, and old versions in rows. The last are in memory only, and few grow (design 0013); they are looked for every ten seconds, in
 //!   [`PAGES_MAX`] pages, where there is a limit.
-//! - B2 A snapshot is withdrawn only if it is the oldest, older than what a request to promote early asks for, and if what
-//!   the last withdrawal has set free is collected: while the space falls, or the last collection left some for the next, nobody
-//!   else is to blame.
+//! - B2 A snapshot is withdrawn only if it is the oldest, and if what the last withdrawal has set free is collected: while the space falls, or the last
+//!   collection left some for the next, nobody else is to blame.
+//! - B4 One that is younger than what a request to promote early asks for goes only if more than half of the budget was replaced since it was drawn, by
+//!   others than those who are still at work: a transaction of any size takes two ticks. So not whose own writes are all there is, and not who
+//!   is about to end anyway.
 //!
 //! Concurrency: the flag that writers read is set by collections and by maintenance; a writer may go on for a moment
 //! when the space is used up, and be refused for a moment when it is there again.
@@ -61,7 +63,9 @@ const STEPS_BETWEEN: u32 = 2;
 const STEPS_BETWEEN_MAX: u32 = 64;
 /// Steps of maintenance from one look at the versions in rows to the next.
 const STEPS_BETWEEN_LOOKS: u32 = 200;
-/// The youngest snapshot that is withdrawn, in ticks, where promotion is off.
+/// Steps of maintenance that a young snapshot is the oldest, before what is kept for it is looked for (B4).
+const STEPS_BETWEEN_ASKED: u32 = 3;
+/// From how many ticks on a snapshot is withdrawn whatever is kept for it, where promotion is off.
 const AGE_MIN: u64 = 6_250;
 
 /// The state of the budget.
@@ -86,6 +90,8 @@ struct Recent {
     steps: u32,
     /// The least space since then; zero where there was none since the space was within the budget.
     lowest: u64,
+    /// A young snapshot that is the oldest, and for how many steps it has been.
+    young: Option<(vellum_txn::TransactionId, u32)>,
 }
 
 impl Recent {
@@ -102,6 +108,16 @@ impl Recent {
             STEPS_BETWEEN
         };
         self.lowest == 0 || self.steps > enough
+    }
+
+    /// Whether it is time to look for what is kept for a young snapshot, which is the oldest (B4). Asked once a step.
+    fn suspects(&mut self, id: vellum_txn::TransactionId) -> bool {
+        let steps = match self.young {
+            Some((known, steps)) if known == id => steps + 1,
+            _ => 1,
+        };
+        self.young = Some((id, steps % STEPS_BETWEEN_ASKED));
+        steps == STEPS_BETWEEN_ASKED
     }
 }
 
@@ -198,11 +214,17 @@ impl Engine {
             u64::MAX => AGE_MIN,
             usual => usual / 16,
         };
-        let Some(holder) = self.manager.holders().into_iter().next() else {
+        let holders = self.manager.holders();
+        let Some(holder) = holders.first() else {
             return false;
         };
         let age_ticks = now.saturating_sub(holder.oldest.get());
-        if age_ticks < youngest.max(1) || !self.manager.withdraw(holder.id) {
+        if age_ticks < youngest.max(1)
+            && !(recent.suspects(holder.id) && self.is_much_kept_for(&holders))
+        {
+            return false;
+        }
+        if !self.manager.withdraw(holder.id) {
             return false;
         }
         if recent.events.len() == REMEMBERED {
@@ -220,6 +242,18 @@ impl Engine {
             .withdrawn
             .fetch_add(1, Ordering::Relaxed);
         true
+    }
+
+    /// B4, of the oldest of those who hold versions back. Looks at up to [`PAGES_MAX`] pages; no, if they cannot be read.
+    fn is_much_kept_for(&self, holders: &[vellum_txn::Holder]) -> bool {
+        let Some(oldest) = holders.first() else {
+            return false;
+        };
+        let running = holders.iter().map(|it| (it.id.slot, it.oldest)).collect();
+        let kept = self
+            .store
+            .replaced_since(oldest.oldest, &running, PAGES_MAX);
+        kept.is_ok_and(|kept| kept.bytes > self.config.version_bytes_max / 2)
     }
 }
 

@@ -285,6 +285,71 @@ fn young_snapshots_are_left_alone_however_much_there_is() {
     assert_eq!(database.statistics().snapshots_withdrawn, 0);
 }
 
+/// Overwrites many rows in one transaction, which is left open.
+fn overwrite_many(database: &Database, table: &Table, value: u8) -> Transaction {
+    let tx = begin(database);
+    for number in 0..2_000 {
+        tx.upsert(table, &key(number), &[value; 200]).unwrap();
+    }
+    tx
+}
+
+/// A transaction of any size takes two ticks.
+#[test]
+fn a_young_snapshot_is_withdrawn_for_what_one_large_transaction_replaced() {
+    let (database, table) = setup(VersionPolicy::SnapshotTooOld);
+    overwrite_many(&database, &table, 1).commit().unwrap();
+    let kinds = [
+        (Class::Auto, false, 20),
+        (Class::Olap, false, 0),
+        (Class::Auto, true, 20),
+    ];
+    for (class, writes, steps_at_work) in kinds {
+        settle(&database);
+        assert!(!over_budget(&database));
+        let before = database.statistics().snapshots_withdrawn;
+        let options = TransactionOptions::default().class(class);
+        let old = database.begin_with(options).unwrap();
+        let seen = value_of(&old, &table, &key(7));
+        if writes {
+            old.insert(&table, b"of the old one", b"1").unwrap();
+        }
+        let large = overwrite_many(&database, &table, seen.unwrap()[0] + 1);
+        assert!(over_budget(&database));
+        for _ in 0..steps_at_work {
+            database.step().unwrap();
+        }
+        let now = database.statistics().snapshots_withdrawn;
+        assert_eq!(
+            now, before,
+            "what a writer that is at work replaced is its own"
+        );
+        large.commit().unwrap();
+        let young = begin(&database);
+        let seen = value_of(&young, &table, &key(7));
+        if steps_at_work == 0 {
+            database.step().unwrap();
+            database.step().unwrap();
+            let now = database.statistics().snapshots_withdrawn;
+            assert_eq!(now, before, "who was met a moment ago may be about to end");
+        }
+        for _ in 0..4 {
+            database.step().unwrap();
+        }
+        let event = *database.withdrawn_snapshots().last().unwrap();
+        assert_eq!(event.transaction, old.id());
+        assert!(event.age_ticks < 25, "{event:?}");
+        let told = old.get(&table, &key(7), |_| ()).unwrap_err();
+        assert!(matches!(told, Error::SnapshotTooOld), "{told}");
+        drop(old);
+        settle(&database);
+        assert!(!over_budget(&database));
+        assert_eq!(value_of(&young, &table, &key(7)), seen);
+        let now = database.statistics().snapshots_withdrawn;
+        assert_eq!(now, before + 1, "nothing is kept for who came after it");
+    }
+}
+
 #[test]
 fn old_versions_are_told_by_table_and_kind_and_by_who_keeps_them() {
     let config = config(VersionPolicy::Spill);

@@ -14,7 +14,7 @@ use crate::store::VersionStore;
 use crate::work::{Tombstone, Work, decode_tombstone};
 use std::collections::BTreeMap;
 use std::sync::OnceLock;
-use vellum_base::{PageId, Timestamp};
+use vellum_base::{PageId, SlotId, Timestamp};
 use vellum_btree::{LeafCopy, Seek, Tree};
 
 /// What was counted of each index, by its root page.
@@ -51,6 +51,8 @@ struct Found {
     kind: VersionKind,
     /// The stamp of what deleted or replaced it; zero if everyone sees that.
     replaced: Timestamp,
+    /// Whose stamp that is.
+    by: SlotId,
     tally: Tally,
 }
 
@@ -97,17 +99,50 @@ impl VersionStore {
         Ok((pinned, complete))
     }
 
+    /// Old versions of all kinds that were replaced or deleted since the snapshot `oldest`, within what [`VersionStore::pinned_by`] says: what
+    /// would go if no snapshot was older than now. What running transactions have replaced themselves is not among it: their undo needs that. `running` has
+    /// the oldest snapshot of the one in each slot.
+    ///
+    /// # Errors
+    /// Storage errors.
+    pub fn replaced_since(
+        &self,
+        oldest: Timestamp,
+        running: &BTreeMap<SlotId, Timestamp>,
+        pages_max: usize,
+    ) -> Result<Tally> {
+        // A slot runs one transaction after the other, and draws a stamp after the snapshot that it writes by.
+        let end = |slot| running.get(&slot).copied().unwrap_or(Timestamp::MAX);
+        let mut sum = Tally::default();
+        for (slot, versions) in self.slots().iter().enumerate() {
+            if let Some(versions) = versions.get() {
+                let end = end(SlotId(slot as u16));
+                sum.add(versions.account(|accounts| accounts.between(oldest, end)));
+            }
+        }
+        self.look(pages_max, |found| {
+            if (oldest..end(found.by)).contains(&found.replaced) {
+                sum.add(found.tally);
+            }
+        })?;
+        Ok(sum)
+    }
+
     /// Calls `each` with what stands on lists and in rows; false if there were more pages than `pages_max`.
     fn look(&self, pages_max: usize, mut each: impl FnMut(Found)) -> Result<bool> {
         let mut look = Look::of(pages_max);
-        let one = |tree, kind, replaced, bytes: usize| Found {
-            tree,
-            kind,
-            replaced,
-            tally: Tally::one(bytes),
-        };
         let page_size = self.context().page_size();
-        for versions in self.slots().iter().filter_map(OnceLock::get) {
+        for (slot, versions) in self.slots().iter().enumerate() {
+            let Some(versions) = versions.get() else {
+                continue;
+            };
+            let one = |tree, kind, replaced, bytes: usize| Found {
+                tree,
+                kind,
+                replaced,
+                by: SlotId(slot as u16),
+                tally: Tally::one(bytes),
+            };
             let (settled, held, done, freed) = {
                 let collecting = versions.collecting.lock();
                 (
@@ -202,10 +237,10 @@ impl VersionStore {
                     continue;
                 };
                 let stamp = |header: &Header| {
-                    let writer = header.writer.map(|writer| writer.version.stamp);
-                    writer.unwrap_or(Timestamp::ZERO)
+                    let writer = header.writer.map(|writer| writer.version);
+                    writer.map_or((Timestamp::ZERO, SlotId(0)), |it| (it.stamp, it.slot))
                 };
-                let mut replaced = stamp(&fat.header);
+                let (mut replaced, mut by) = stamp(&fat.header);
                 let mut versions = fat.old_versions();
                 let mut left = versions.rest().len();
                 while let Some(Ok(version)) = versions.next() {
@@ -213,6 +248,7 @@ impl VersionStore {
                         tree: leaf.tree_root(),
                         kind: VersionKind::Fat,
                         replaced,
+                        by,
                         tally: Tally {
                             // A full copy is counted where it is: among the before-images.
                             count: u64::from(!matches!(version.step, Step::Copy(_))),
@@ -220,7 +256,7 @@ impl VersionStore {
                         },
                     });
                     left = versions.rest().len();
-                    replaced = stamp(&version.header);
+                    (replaced, by) = stamp(&version.header);
                 }
             }
         }
