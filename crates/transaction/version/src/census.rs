@@ -49,11 +49,18 @@ struct Found {
     /// The index whose row it is of.
     tree: PageId,
     kind: VersionKind,
-    /// The stamp of what deleted or replaced it; zero if everyone sees that.
+    /// The stamp of what deleted or replaced it; zero if everyone sees that. In a row what replaced it may be gone: then that of what is left next
+    /// above it, and no snapshot that was open then lies between the two.
     replaced: Timestamp,
     /// Whose stamp that is.
     by: SlotId,
     tally: Tally,
+}
+
+/// Which of the ascending `snapshots` keeps what was replaced by that stamp, and no younger one does.
+fn keeper(snapshots: &[Timestamp], replaced: Timestamp) -> Option<usize> {
+    let above = snapshots.partition_point(|snapshot| *snapshot <= replaced);
+    above.checked_sub(1)
 }
 
 impl VersionStore {
@@ -74,28 +81,46 @@ impl VersionStore {
         Ok((census, complete))
     }
 
-    /// Old versions of all kinds, by which of the ascending `snapshots` keeps them: that which is the last at or below the stamp of what
+    /// Old versions of all kinds, by which of the open snapshots keeps them: that which is the last at or below the stamp of what
     /// replaced or deleted them (no younger one needs them). Before-images within a two-hundredth part, the others by a look as in
     /// [`VersionStore::census`]; false if that ended early.
+    ///
+    /// `snapshots` gives those that are open, ascending. It is asked before the look and behind it, and what comes back is by the second answer. `now` is
+    /// the clock before all of that. Interleaving otherwise: a snapshot is in the list and ends; what it saw of a row is pruned; the look finds a version
+    /// that an older one needs, below one that is above both, and charges the one that has ended.
     ///
     /// # Errors
     /// Storage errors.
     pub fn pinned_by(
         &self,
-        snapshots: &[Timestamp],
+        now: Timestamp,
         pages_max: usize,
+        mut snapshots: impl FnMut() -> Vec<Timestamp>,
     ) -> Result<(Vec<Tally>, bool)> {
+        let before = snapshots();
+        debug_assert!(before.is_sorted());
+        let mut found_for = vec![Tally::default(); before.len()];
+        // Who begins from now on may keep what is replaced from now on only.
+        let mut found_late = Vec::new();
+        let complete = self.look(pages_max, |found| {
+            if found.replaced > now {
+                found_late.push((found.replaced, found.tally));
+            } else if let Some(holder) = keeper(&before, found.replaced) {
+                found_for[holder].add(found.tally);
+            }
+        })?;
+        let snapshots = snapshots();
         debug_assert!(snapshots.is_sorted());
         let next = snapshots.iter().skip(1).copied();
         let next = next.chain([Timestamp::MAX]);
         let between = |(from, to): (&Timestamp, Timestamp)| self.versions_between(*from, to);
         let mut pinned: Vec<Tally> = snapshots.iter().zip(next).map(between).collect();
-        let complete = self.look(pages_max, |found| {
-            let above = snapshots.partition_point(|snapshot| *snapshot <= found.replaced);
-            if let Some(holder) = above.checked_sub(1) {
-                pinned[holder].add(found.tally);
+        // What is kept for one that has ended is kept for the next older one.
+        for (replaced, tally) in before.into_iter().zip(found_for).chain(found_late) {
+            if let Some(holder) = keeper(&snapshots, replaced) {
+                pinned[holder].add(tally);
             }
-        })?;
+        }
         Ok((pinned, complete))
     }
 

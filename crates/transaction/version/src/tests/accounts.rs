@@ -131,7 +131,10 @@ fn tombstones_buried_rows_and_versions_in_rows_count_for_the_snapshot_that_keeps
         }
         world.collect();
     };
-    let nobody = world.store.pinned_by(&[], 4096).unwrap();
+    let nobody = world
+        .store
+        .pinned_by(world.manager.clock().now(), 4096, Vec::new)
+        .unwrap();
     assert_eq!(nobody, (Vec::new(), true));
     let older = world.begin_olap();
     change(0..10, 2);
@@ -143,7 +146,10 @@ fn tombstones_buried_rows_and_versions_in_rows_count_for_the_snapshot_that_keeps
         world.store.versions_between(snapshots[0], snapshots[1]),
         world.store.versions_between(snapshots[1], Timestamp::MAX),
     ];
-    let (pinned, complete) = world.store.pinned_by(&snapshots, 4096).unwrap();
+    let (pinned, complete) = world
+        .store
+        .pinned_by(world.manager.clock().now(), 4096, || snapshots.to_vec())
+        .unwrap();
     assert!(complete);
     let (census, _) = world.store.census(4096).unwrap();
     let in_rows = census[&tree.root()].of(VersionKind::Fat).count;
@@ -155,16 +161,101 @@ fn tombstones_buried_rows_and_versions_in_rows_count_for_the_snapshot_that_keeps
     assert_eq!(beside.iter().sum::<u64>(), 25 + in_rows);
     assert!((0..2).all(|at| pinned[at].bytes > images[at].bytes));
     // Who looks at too few pages says so.
-    assert!(!world.store.pinned_by(&snapshots, 1).unwrap().1);
+    assert!(
+        !world
+            .store
+            .pinned_by(world.manager.clock().now(), 1, || snapshots.to_vec())
+            .unwrap()
+            .1
+    );
     assert!(!world.store.census(1).unwrap().1);
     drop(younger);
     world.collect();
-    let (pinned, _) = world.store.pinned_by(&snapshots[..1], 4096).unwrap();
+    let (pinned, _) = world
+        .store
+        .pinned_by(world.manager.clock().now(), 4096, || {
+            snapshots[..1].to_vec()
+        })
+        .unwrap();
     let one_image = world.store.versions_between(snapshots[0], Timestamp::MAX);
     assert!(
         pinned[0].count >= one_image.count + 25,
         "all for the older one"
     );
+}
+
+/// Snapshots end and are drawn, and rows are overwritten and pruned, between the list of snapshots and the look at rows.
+#[test]
+fn versions_in_rows_count_for_who_is_open_once_they_have_been_looked_for() {
+    let options = VersionOptions {
+        fat_updates: Some(0),
+        shortcuts: false,
+        ..VersionOptions::default()
+    };
+    let world = World::with_options(4096, 64, options);
+    let tree = world.table();
+    let tx = world.begin();
+    world.put(&tx, &tree, b"k", &[1; 40]).unwrap();
+    world.commit(tx);
+    let overwrite = || {
+        for byte in 0..100 {
+            let tx = world.begin();
+            world.patch(&tx, &tree, b"k", 3..9, byte).unwrap();
+            world.commit(tx);
+        }
+    };
+    let clock = || world.manager.clock().now();
+    let pinned_in_rows = |lists: &mut dyn FnMut() -> Vec<Timestamp>| {
+        let mut last = Vec::new();
+        let (pinned, complete) = world
+            .store
+            .pinned_by(clock(), 4096, || {
+                last = lists();
+                last.clone()
+            })
+            .unwrap();
+        assert!(complete);
+        let next = last.iter().skip(1).copied().chain([Timestamp::MAX]);
+        let images = last.iter().zip(next);
+        let images = images.map(|(from, to)| world.store.versions_between(*from, to).count);
+        let beside = pinned.iter().zip(images);
+        beside.map(|(it, images)| it.count - images).collect()
+    };
+    let old = world.begin_olap();
+    overwrite();
+    let mut short = Some(world.begin_olap());
+    overwrite();
+    let pinned: Vec<u64> = pinned_in_rows(&mut || match short.take() {
+        Some(ends) => {
+            let both = vec![old.snapshot(), ends.snapshot()];
+            drop(ends);
+            overwrite();
+            both
+        }
+        None => vec![old.snapshot()],
+    });
+    let in_rows = || {
+        let (census, _) = world.store.census(4096).unwrap();
+        census[&tree.root()].of(VersionKind::Fat).count
+    };
+    assert_eq!(
+        pinned,
+        [in_rows()],
+        "what stands above who has ended is the old one's"
+    );
+    assert!(in_rows() > 0);
+    let mut young: Option<vellum_txn::Transaction> = None;
+    let pinned: Vec<u64> = pinned_in_rows(&mut || {
+        if let Some(begun) = &young {
+            return vec![old.snapshot(), begun.snapshot()];
+        }
+        young = Some(world.begin_olap());
+        overwrite();
+        vec![old.snapshot()]
+    });
+    assert!(pinned.iter().all(|count| *count > 0), "{pinned:?}");
+    assert_eq!(pinned.iter().sum::<u64>(), in_rows());
+    assert_eq!(pinned[0], 1, "one row, one version that it sees");
 }
 
 #[test]

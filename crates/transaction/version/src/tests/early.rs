@@ -218,7 +218,10 @@ fn chains_are_counted_by_the_index_of_their_row_and_the_snapshot_that_keeps_them
     }
     let snapshots = [&old, &young].map(|tx| tx.snapshot());
     let each = census[&tree.root()].of(VersionKind::Chain).bytes / 2;
-    let (pinned, complete) = world.store.pinned_by(&snapshots, 1_000).unwrap();
+    let (pinned, complete) = world
+        .store
+        .pinned_by(world.manager.clock().now(), 1_000, || snapshots.to_vec())
+        .unwrap();
     assert!(complete && pinned[0].bytes >= 3 * each && pinned[0].bytes < 4 * each);
     assert!(pinned[1].bytes >= each && pinned[1].bytes < 2 * each);
     world.rollback(old);
