@@ -280,7 +280,7 @@ fn vellum_versions(scan: &Scan<'_>, rows: &mut Vec<Vec<Value>>) -> Result<()> {
                 rows.push(vec![
                     relation.map_or(Value::Null, |relation| Value::Oid(relation.oid)),
                     text(storage.as_str()),
-                    text(format!("{kind:?}").to_lowercase()),
+                    text(kind.name()),
                     count(tally.count),
                     count(tally.bytes),
                     Value::Bool(found.complete),
