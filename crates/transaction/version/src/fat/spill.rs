@@ -34,7 +34,7 @@ impl VersionStore {
         (room, most): (usize, usize),
     ) -> Result<()> {
         let won = |step: &KeptStep<'_>| match step {
-            // A quarter of what its copy takes.
+            // Its copy would take more than four times as much elsewhere.
             KeptStep::Ranges(bytes) if 4 * bytes.len() < body.len() => 0,
             KeptStep::Ranges(bytes) | KeptStep::Whole(bytes) => {
                 bytes.len().saturating_sub(NAME_BYTES)
