@@ -38,18 +38,13 @@ fn every_order_loads_every_row_once() {
     }
 }
 
-#[test]
-fn concurrent_updates_are_all_counted() {
-    let (rows, size) = (20, 32);
-    let engine = loaded(rows, size, Order::Sorted);
-    let (threads, steps) = (3_u64, 300);
+/// Has so many threads do so many steps of each mix.
+fn update_together(engine: &Reference, rows: u64, sizes: Sizes, (threads, steps): (u64, u64)) {
     for mix in [Mix::Update, Mix::ReadModifyWrite, Mix::Read] {
         std::thread::scope(|scope| {
             for number in 0..threads {
-                let engine = &engine;
                 scope.spawn(move || {
-                    let keys = Keys::new(rows, 0.9);
-                    let mut client = Client::new(keys, size, mix, 1, number);
+                    let mut client = Client::new(Keys::new(rows, 0.9), sizes, mix, 1, number);
                     let mut session = engine.open_session().unwrap();
                     for _ in 0..steps {
                         client.draw();
@@ -62,6 +57,14 @@ fn concurrent_updates_are_all_counted() {
             }
         });
     }
+}
+
+#[test]
+fn concurrent_updates_are_all_counted() {
+    let (rows, size) = (20, 32);
+    let engine = loaded(rows, size, Order::Sorted);
+    let (threads, steps) = (3, 300);
+    update_together(&engine, rows, size.into(), (threads, steps));
     let found = verify(&mut engine.open_session().unwrap(), size).unwrap();
     assert_eq!(
         found,
@@ -78,24 +81,7 @@ fn values_whose_sizes_vary_are_counted_and_checked_as_others() {
     let (rows, threads, steps) = (20, 3_u64, 300);
     let sizes = Sizes::within(&(16..=48));
     let engine = loaded(rows, 48, Order::Sorted);
-    for mix in [Mix::Update, Mix::ReadModifyWrite, Mix::Read] {
-        std::thread::scope(|scope| {
-            for number in 0..threads {
-                let engine = &engine;
-                scope.spawn(move || {
-                    let mut client = Client::new(Keys::new(rows, 0.9), sizes, mix, 1, number);
-                    let mut session = engine.open_session().unwrap();
-                    for _ in 0..steps {
-                        client.draw();
-                        while let Err(error) = client.attempt(&mut session) {
-                            assert!(error.is_retryable(), "{error}");
-                            std::thread::yield_now();
-                        }
-                    }
-                });
-            }
-        });
-    }
+    update_together(&engine, rows, sizes, (threads, steps));
     let mut session = engine.open_session().unwrap();
     let found = verify(&mut session, sizes).unwrap();
     let updates = 2 * threads * steps;
