@@ -71,10 +71,15 @@ impl Tree {
             match self.rebalance_level(key, level, journal)? {
                 Outcome::Joined => level += 1,
                 Outcome::Alone => {
-                    // The parent has one child: it must be joined first.
-                    match self.rebalance_level(key, level + 1, journal)? {
-                        Outcome::Joined | Outcome::Shared => {}
-                        Outcome::Nothing | Outcome::Alone | Outcome::Changed => return Ok(()),
+                    // The parent has one child: it must be joined first, and before it whoever is above it and alone as well. (Long
+                    // keys leave pages with one child beside full ones; their neighbours may go later, up to below the root.)
+                    let mut above = level + 1;
+                    loop {
+                        match self.rebalance_level(key, above, journal)? {
+                            Outcome::Joined | Outcome::Shared => break,
+                            Outcome::Alone => above += 1,
+                            Outcome::Nothing | Outcome::Changed => return Ok(()),
+                        }
                     }
                 }
                 Outcome::Nothing | Outcome::Shared | Outcome::Changed => return Ok(()),

@@ -182,6 +182,13 @@ fn prop_durable_tree_equals_a_map_in_a_tiny_pool() {
     }
 }
 
+/// At the end a root stood over one inner page, and that over one, down to an empty leaf: five pages, since only the page right above one
+/// that was alone was joined, and not who was alone above it.
+#[test]
+fn regress_pages_that_are_alone_on_several_levels_are_given_back() {
+    random_operations(467_811_820, 4096, 16, TreeKind::Plain, 3);
+}
+
 #[test]
 fn prop_temporary_tree_equals_a_map() {
     let seed = seed("prop_temporary_tree_equals_a_map");
