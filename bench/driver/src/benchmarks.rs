@@ -212,15 +212,22 @@ impl Ran {
         of("succeeded_per_s").or_else(|| of("rows_per_s").or_else(|| of("tx_per_s")))
     }
 
-    /// Its worst: by this the entries are ordered, those without a peer last.
-    fn worst(&self) -> f64 {
+    /// Its worst figure; the median latency is the rate once more.
+    fn worst(&self) -> Option<&Standing> {
         let all = [
             self.rate(),
             self.standing("updates_per_s"),
+            self.standing("tx_per_s_before_hold"),
             self.standing("held_ratio"),
+            self.standing("p99_us"),
         ];
-        let ratios = all.into_iter().flatten().map(|standing| standing.ratio);
-        ratios.fold(f64::INFINITY, f64::min)
+        let all = all.into_iter().flatten();
+        all.min_by(|one, other| one.ratio.total_cmp(&other.ratio))
+    }
+
+    /// By this the entries are ordered, those without a peer last.
+    fn worst_ratio(&self) -> f64 {
+        self.worst().map_or(f64::INFINITY, |it| it.ratio)
     }
 }
 
@@ -264,21 +271,27 @@ pub(crate) fn run(
         let compared = compare(&comparison, runner, lines, table)?;
         ran.push(Ran { entry, compared });
     }
-    ran.sort_by(|one, other| one.worst().total_cmp(&other.worst()));
+    ran.sort_by(|one, other| one.worst_ratio().total_cmp(&other.worst_ratio()));
     let minutes = start.elapsed().as_secs_f64() / 60.0;
     let page = page(report, &ran, minutes, load_before);
-    let overview = charts::bars(
-        "Vellum to the best peer, by rate (above 1 Vellum is faster)".to_owned(),
-        "ratio of medians",
-        ran.iter()
-            .filter_map(|ran| Some((ran.entry.name.to_owned(), ran.rate()?.ratio))),
-    );
+    let overview = |by: &str, of: fn(&Ran) -> Option<&Standing>| {
+        charts::bars(
+            format!("Vellum to the best peer, by {by} (above 1 Vellum is better)"),
+            "ratio of medians",
+            ran.iter()
+                .filter_map(|ran| Some((ran.entry.name.to_owned(), of(ran)?.ratio))),
+        )
+    };
+    let overview = [
+        overview("the worst figure of each", Ran::worst),
+        overview("rate", Ran::rate),
+    ];
     // All at the end: no page stands beside pictures of another report.
     for Ran { entry, compared } in &ran {
         write_file(&file(entry.name, "json"), &compared.json)?;
         write_file(&file(entry.name, "svg"), &compared.picture)?;
     }
-    write_file(&file("overview", "svg"), &picture(&[overview]))?;
+    write_file(&file("overview", "svg"), &picture(&overview))?;
     write_file(&path, &page)?;
     let took = format!("{}, after {minutes:.1} minutes", path.display());
     tell(table, &format!("\n{}\n{took}", summary(&ran)))?;
@@ -334,16 +347,14 @@ fn page(report: &Report, ran: &[Ran], minutes: f64, load_before: [f64; 3]) -> St
     let (machine, load_after) = (Machine::here(), load_average());
     let mut out = format!(
         "# Benchmarks\n\n\
-         Written by `vellum-bench report --set {} --rounds {}` of commit {} in {minutes:.0} minutes, on {} cores and {} MiB, {}, \
+         Written by `vellum-bench report --set {} --rounds {}` of commit {} in {minutes:.0} minutes, on {}, \
          load {:.1} before and {:.1} after. Engines run in turn, each in a fresh directory and, on the command line, in a process of its own, `async` where nothing else is said; figures are medians over the rounds. \
-         Ratios are Vellum's to the best peer's, above 1 Vellum is better, also where less is better; **where Vellum is furthest behind stands first**. \
+         Ratios are Vellum's to the best peer's, above 1 Vellum is better, also where less is better; **where Vellum is furthest behind, by whichever of its figures, stands first**. \
          Axes begin at zero. Below each table is what each engine was set to: isolation, durability and memory are not the same everywhere.\n\n",
         report.set.name(),
         report.rounds(),
         env!("VELLUM_COMMIT"),
-        machine.cores,
-        machine.memory_mib,
-        machine.kernel,
+        machine.words(),
         load_before[0],
         load_after[0],
     );
@@ -437,6 +448,42 @@ mod tests {
         let pictures: Vec<&str> = pictures.filter(|name| *name != "Ratios").collect();
         assert_eq!(pictures, names);
         assert!(page.contains("its file is damaged"), "{page}");
+    }
+
+    #[test]
+    fn an_entry_stands_where_its_worst_figure_puts_it() {
+        let standing = |metric, ratio| Standing {
+            metric,
+            own: 1.0,
+            best: 1.0,
+            best_peer: "lmdb",
+            ratio,
+        };
+        let ran = |standings| Ran {
+            entry: &ENTRIES[0],
+            compared: Compared {
+                is_consistent: true,
+                text: String::new(),
+                json: String::new(),
+                picture: String::new(),
+                standings,
+            },
+        };
+        let worst = |standings| ran(standings).worst_ratio();
+        let others = [
+            "updates_per_s",
+            "tx_per_s_before_hold",
+            "held_ratio",
+            "p99_us",
+        ];
+        for other in others {
+            let standings = vec![standing("tx_per_s", 2.0), standing(other, 0.5)];
+            assert_eq!(worst(standings), 0.5, "{other}");
+        }
+        // Where transactions may find nothing, those that found something are the rate.
+        let standings = vec![standing("tx_per_s", 0.5), standing("succeeded_per_s", 2.0)];
+        assert_eq!(worst(standings), 2.0);
+        assert_eq!(worst(Vec::new()), f64::INFINITY);
     }
 
     #[test]

@@ -30,7 +30,7 @@ struct Metric {
 }
 
 /// All that a workload may have; those count that a run has.
-const METRICS: [Metric; 8] = [
+const METRICS: [Metric; 9] = [
     Metric {
         name: "tx_per_s",
         unit: "transactions a second",
@@ -61,6 +61,12 @@ const METRICS: [Metric; 8] = [
         unit: "updates a second beside the scans",
         grows: true,
         of: |summary| summary.updates_per_s,
+    },
+    Metric {
+        name: "tx_per_s_before_hold",
+        unit: "transactions a second before the snapshot",
+        grows: true,
+        of: |summary| summary.tx_per_s_before_hold,
     },
     Metric {
         name: "held_ratio",
@@ -454,10 +460,8 @@ fn markdown(document: &Document<'_>, engines: &[EngineName]) -> String {
     let (machine, rounds) = (&document.machine, document.rounds);
     let _ = writeln!(
         out,
-        ", medians of {rounds} rounds (smallest to largest); {} cores, {} MiB, {}; load {:.1} before, {:.1} after; commit {}\n",
-        machine.cores,
-        machine.memory_mib,
-        machine.kernel,
+        ", medians of {rounds} rounds (smallest to largest); {}; load {:.1} before, {:.1} after; commit {}\n",
+        machine.words(),
         document.load_before[0],
         document.load_after[0],
         document.commit

@@ -75,6 +75,7 @@ pub(crate) fn run<E: Engine>(
         if summary.interrupted && summary.transactions == 0 {
             return Err(Failure::Interrupted);
         }
+        summary.loaded(count);
     }
     if !context.common.no_check {
         context.check(summary, || {

@@ -3,11 +3,14 @@
 use serde::{Deserialize, Serialize};
 use std::fs::read_to_string;
 
-/// Cores, memory, kernel.
+/// Cores, their kind, memory, kernel.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Machine {
     /// Cores that this process may use.
     pub cores: usize,
+    /// What the first one calls itself.
+    #[serde(default)]
+    pub processor: String,
     /// Main memory.
     pub memory_mib: u64,
     /// Operating system and its release.
@@ -15,6 +18,17 @@ pub struct Machine {
 }
 
 impl Machine {
+    /// For people.
+    pub(crate) fn words(&self) -> String {
+        let Self {
+            cores,
+            processor,
+            memory_mib,
+            kernel,
+        } = self;
+        format!("{cores} cores ({processor}), {memory_mib} MiB, {kernel}")
+    }
+
     /// This one. What cannot be found out is zero or "unknown".
     pub fn here() -> Self {
         let release = read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default();
@@ -23,7 +37,12 @@ impl Machine {
         } else {
             release.trim()
         };
+        let processors = read_to_string("/proc/cpuinfo").unwrap_or_default();
+        let model = processors
+            .lines()
+            .find_map(|line| line.strip_prefix("model name")?.split_once(':'));
         Self {
+            processor: model.map_or("unknown", |it| it.1.trim()).to_owned(),
             cores: std::thread::available_parallelism().map_or(0, usize::from),
             memory_mib: kib_of("/proc/meminfo", "MemTotal:") / 1024,
             kernel: format!("{} {release}", std::env::consts::OS),
@@ -79,6 +98,7 @@ mod tests {
     fn this_machine_has_cores_memory_and_a_kernel() {
         let machine = Machine::here();
         assert!(machine.cores > 0 && machine.memory_mib > 0);
+        assert!(!machine.processor.is_empty());
         assert!(machine.kernel.starts_with("linux ") && !machine.kernel.ends_with("unknown"));
         assert!(resident_mib() > 0);
         let (user, system) = processor_seconds();

@@ -2,6 +2,7 @@
 //!
 //! | figure | definition |
 //! | --- | --- |
+//! | `tx_per_s_before_hold` | mean rate between warm-up and the snapshot |
 //! | `held_ratio` | mean rate of the last sixth of the run over the mean rate between warm-up and the snapshot |
 //! | `release_min_ratio` | slowest second after the release over the median second of the run |
 //! | growth | at the end of the last second, less at the end of the second in which the snapshot began |
@@ -26,10 +27,24 @@ pub(crate) fn warm_up_s(hold_at: u64) -> u64 {
 /// `held_ratio`; none if the run has no second on one of the two sides.
 pub(crate) fn held(samples: &[Sample], hold_at: u64, release: Option<u64>) -> Option<f64> {
     let end = release.unwrap_or(u64::MAX).min(samples.last()?.s);
-    let before = mean(samples, warm_up_s(hold_at), hold_at)?;
+    let before = before(samples, hold_at)?;
     let sixth = (end / 6).max(1);
     let after = mean(samples, (end - sixth).max(hold_at), end)?;
     (before > 0.0).then(|| after / before)
+}
+
+/// Mean rate between warm-up and the snapshot; none if there is no second between them.
+pub(crate) fn before(samples: &[Sample], hold_at: u64) -> Option<f64> {
+    mean(samples, warm_up_s(hold_at), hold_at)
+}
+
+/// Transactions for each of what the engine counts as `counter`, between the first sample and the last; none where it counted none.
+pub(crate) fn per_count(samples: &[Sample], counter: &str) -> Option<f64> {
+    let (first, rest) = samples.split_first()?;
+    let of = |sample: &Sample| sample.more.get(counter).copied();
+    let counted = of(rest.last()?)?.checked_sub(of(first)?)?;
+    let transactions: u64 = rest.iter().map(|sample| sample.tx).sum();
+    (counted > 0).then(|| transactions as f64 / counted as f64)
 }
 
 /// `release_min_ratio`; none if nothing was released or no second follows.
@@ -106,6 +121,28 @@ mod tests {
         assert_eq!(held(&run([100, 50]), 2, None), None, "nothing held");
         assert_eq!(held(&run([]), 2, None), None);
         assert_eq!(held(&run([0, 5]), 1, None), None);
+    }
+
+    #[test]
+    fn rate_before_the_snapshot_is_without_the_warm_up() {
+        let mut rates = [1_000_000; 30];
+        rates[5..20].fill(100);
+        assert_eq!(before(&run(rates), 20), Some(100.0));
+        assert_eq!(before(&run(rates), 0), None);
+    }
+
+    #[test]
+    fn transactions_of_a_count_are_those_behind_the_first_sample() {
+        let mut samples = run([1000, 30, 50]);
+        let told = [500, 510, 520];
+        for (sample, rounds) in samples.iter_mut().zip(told) {
+            sample.more = [("log_rounds", rounds)].into_iter().collect();
+        }
+        assert_eq!(per_count(&samples, "log_rounds"), Some(4.0));
+        assert_eq!(per_count(&samples, "other"), None);
+        assert_eq!(per_count(&samples[..1], "log_rounds"), None);
+        samples[2].more = samples[0].more.clone();
+        assert_eq!(per_count(&samples, "log_rounds"), None, "none was counted");
     }
 
     #[test]

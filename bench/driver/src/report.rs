@@ -113,6 +113,9 @@ pub(crate) struct Summary {
     samples: Vec<Sample>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     hold: Option<HoldSection>,
+    /// Mean rate between warm-up and the snapshot.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) tx_per_s_before_hold: Option<f64>,
     /// Mean rate of the last sixth of the run over the mean rate between warm-up and the snapshot.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) held_ratio: Option<f64>,
@@ -149,9 +152,15 @@ pub(crate) struct Summary {
     /// Transactions per such overwrite.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) sync_ratio: Option<f64>,
+    /// Transactions that one flush of the log made durable, on average: where commits wait for it, and the engine counts flushes.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) tx_per_flush: Option<f64>,
     /// Random page reads that the device makes a second.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) device_reads_per_s: Option<f64>,
+    /// Behind a load: bytes of the file's pages in use for each row, its key and value among them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) file_bytes_per_row: Option<f64>,
 }
 
 impl Summary {
@@ -196,6 +205,7 @@ impl Summary {
             max_us: BTreeMap::new(),
             samples: Vec::new(),
             hold: workload.hold().and_then(HoldSection::new),
+            tx_per_s_before_hold: None,
             held_ratio: None,
             release_min_ratio: None,
             disk_growth_bytes: None,
@@ -214,7 +224,9 @@ impl Summary {
             load_s: None,
             device_sync_per_s: None,
             sync_ratio: None,
+            tx_per_flush: None,
             device_reads_per_s: None,
+            file_bytes_per_row: None,
         }
     }
 
@@ -270,6 +282,9 @@ impl Summary {
             }
         }
         self.samples = measured.samples;
+        if self.durability == Durability::Sync {
+            self.tx_per_flush = ratio::per_count(&self.samples, "log_rounds").map(rounded);
+        }
         self.held(measured.held);
         self.log_bytes = measured.log_bytes;
         self.pages_read = measured.pages_read;
@@ -299,6 +314,7 @@ impl Summary {
             sample.more.get("pages_durable").copied()
         });
         if let Some(hold) = &mut self.hold {
+            self.tx_per_s_before_hold = ratio::before(samples, hold.at_s).map(rounded);
             self.held_ratio = ratio::held(samples, hold.at_s, hold.release_s).map(rounded);
             let release = hold.release_s;
             self.release_min_ratio = release
@@ -314,6 +330,15 @@ impl Summary {
     pub(crate) fn oldest_scan(&self) -> Option<&AgedScan> {
         let asked = *self.hold.as_ref()?.scan_at.last()?;
         self.scans.last().filter(|scan| scan.age_s >= asked as f64)
+    }
+
+    /// Adds what `rows` that were loaded into a new database take of its file; nothing where the engine counts no pages.
+    pub(crate) fn loaded(&mut self, rows: u64) {
+        let page_size = self.settings.get("page_size");
+        let page_size = page_size.and_then(|size| size.parse::<u64>().ok());
+        if let (Some(size), Some(pages)) = (page_size, self.engine_counters.get("pages_durable")) {
+            self.file_bytes_per_row = Some(rounded((pages * size) as f64 / rows.max(1) as f64));
+        }
     }
 
     /// Notes that the workload has one thread, whatever was asked.
