@@ -86,7 +86,7 @@ impl Counted {
     }
 }
 
-const WORKLOADS: [Counted; 13] = [
+const WORKLOADS: [Counted; 14] = [
     Counted::operations(
         "read",
         (20_000, 220_000),
@@ -137,7 +137,7 @@ const WORKLOADS: [Counted; 13] = [
     Counted::operations("tatp", (5_000, 45_000), &["tatp", "--subscribers", "20000"]),
     Counted::operations("queue", (5_000, 105_000), &["queue"]),
     Counted::operations("hot", (5_000, 205_000), &["hot"]),
-    // The same beside a snapshot that was taken before their first operation: what Vellum promises is that these two are no dearer. The short
+    // The same beside a snapshot that was taken before their first operation: what Vellum promises is that these are no dearer. The short
     // run is long enough to have promoted its holder.
     Counted::operations(
         "queue-held",
@@ -148,6 +148,11 @@ const WORKLOADS: [Counted; 13] = [
         "hot-held",
         (25_000, 225_000),
         &["hot", "--hold-snapshot-at", "0"],
+    ),
+    Counted::operations(
+        "tpcc-held",
+        (2_000, 6_000),
+        &["tpcc", "--warehouses", "1", "--hold-snapshot-at", "0"],
     ),
     Counted::operations("hekaton", (2_000, 12_000), &["hekaton", "--rows", "200000"]),
 ];
