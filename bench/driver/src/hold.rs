@@ -200,7 +200,9 @@ impl Holding<'_> {
         fresh: &mut S,
         opened: Instant,
     ) -> EngineResult<()> {
-        for &age in [0].iter().chain(self.plan.scan_at) {
+        // At the beginning always, so not twice where that was asked for.
+        let later = self.plan.scan_at.iter().filter(|age| **age > 0);
+        for &age in [0].iter().chain(later) {
             if !self.control.wait_until(opened + Duration::from_secs(age)) {
                 break;
             }

@@ -105,6 +105,15 @@ fn trap_every_read_of_an_old_analytical_transaction_looks_into_the_graveyards() 
     }
     drop(entries);
     assert_eq!(found, [30, 31, 32, 33, 34, 35]);
+    let mut entries = old.index_cursor(&index, range).unwrap();
+    while let Some((_, key)) = entries.prev().unwrap() {
+        assert_eq!(
+            Some(u32::from_be_bytes(key.try_into().unwrap())),
+            found.pop()
+        );
+    }
+    drop(entries);
+    assert!(found.is_empty());
     let keys: Vec<_> = (0..ROWS + 5).map(key).collect();
     let keys: Vec<&[u8]> = keys.iter().map(<[u8; 4]>::as_slice).collect();
     let mut live = 0;

@@ -178,6 +178,7 @@ fn trap_the_before_image_of_a_delete_is_the_row_byte_for_byte_whatever_its_lengt
 #[test]
 fn trap_an_idle_slot_pins_nothing_and_its_garbage_goes() {
     let (_directory, database, table) = with_table(&small());
+    let in_use_before = database.statistics().pages_durable;
     // Slots that wrote and are idle now, and one that only reads and stays open for a while.
     let open: Vec<_> = (0..8).map(|_| database.begin().unwrap()).collect();
     for (number, tx) in open.into_iter().enumerate() {
@@ -188,6 +189,14 @@ fn trap_an_idle_slot_pins_nothing_and_its_garbage_goes() {
         database
             .retry(|tx| tx.upsert(&table, &key(round % 8), &[2; 900]))
             .unwrap();
+    }
+    // Large values go once the commit that replaced them is hardened, whoever made it and is idle since.
+    for number in 0..8 {
+        for size in [40_000, 30_000] {
+            database
+                .retry(|tx| tx.upsert(&table, &key(number), &vec![3; size]))
+                .unwrap();
+        }
     }
     for number in 0..8 {
         database
@@ -209,12 +218,25 @@ fn trap_an_idle_slot_pins_nothing_and_its_garbage_goes() {
         "{} pages of versions",
         statistics.pages_of_versions
     );
+    assert_eq!(
+        database.statistics().pages_durable,
+        in_use_before,
+        "chains wait for no idle slot"
+    );
     database.checkpoint().unwrap();
     let in_use = database.statistics().log_bytes_in_use;
     assert!(
         in_use <= database.config().log_segment_bytes,
         "{in_use} bytes of log"
     );
+    // Eviction: rows of twice the pool come through it.
+    for number in 0..800u32 {
+        database
+            .retry(|tx| tx.insert(&table, &key(number), &[5; 600]))
+            .unwrap();
+    }
+    assert!(database.statistics().pages_durable > 2 * database.statistics().pages_resident_max);
+    assert_eq!(rows(&database.begin().unwrap(), &table).len(), 800);
 }
 
 #[test]

@@ -145,8 +145,8 @@ impl Buried {
         }
     }
 
-    /// Where the next visible row belongs; `None` if there is none up to the limit, or, `at_hand`, none in the leaf that
-    /// was read last and more behind it.
+    /// Where the next visible row belongs; reads at most `leaves` leaves of the graveyard, none where it is 0, and goes on there at the next call
+    /// if they show nothing: a million pairs that the view does not see may lie beside one leaf (R10).
     ///
     /// # Errors
     /// Storage errors; the next call tries again.
@@ -157,12 +157,12 @@ impl Buried {
         view: &View<'_>,
         tree: &Tree,
         main: &LeafCopy,
-        at_hand: bool,
+        leaves: u32,
     ) -> Result<Peek> {
         match self.ahead {
             Ahead::None => Ok(Peek::None),
             Ahead::Row(slot) => Ok(Peek::Row(slot)),
-            Ahead::Unknown => self.look(store, view, tree, main, at_hand),
+            Ahead::Unknown => self.look(store, view, tree, main, leaves),
         }
     }
 
@@ -194,7 +194,7 @@ impl Buried {
         view: &View<'_>,
         tree: &Tree,
         main: &LeafCopy,
-        at_hand: bool,
+        mut leaves: u32,
     ) -> Result<Peek> {
         let Some(entries) = self.entries.clone() else {
             self.ahead = Ahead::None;
@@ -202,9 +202,10 @@ impl Buried {
         };
         loop {
             if self.at.is_none() {
-                if at_hand {
+                if leaves == 0 {
                     return Ok(Peek::Further);
                 }
+                leaves -= 1;
                 self.read_leaf(&entries)?;
             }
             while let Some(index) = self.step() {

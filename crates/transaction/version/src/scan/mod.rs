@@ -27,7 +27,7 @@ use vellum_btree::{LeafCopy, LeafHints, Tree};
 
 pub use bounds::KeyRange;
 
-/// Leaves without a visible row that a step goes through before it lets others in (R10). Few where tests are run: they meet that often.
+/// Leaves without a visible row that a step goes through before it lets others in (R10), of the index and of the graveyard beside a leaf of it. Few where tests are run: they meet that often.
 const LEAVES_AT_ONCE: u32 = if cfg!(debug_assertions) { 1 } else { 16 };
 
 /// What a step came to.
@@ -53,6 +53,9 @@ enum Place {
     On(usize),
     /// On a buried row, whose key is in `Scan::key`.
     Buried(Slot),
+    /// In the middle of a step, in the copy at hand: of its records the way goes on from this index (backward: below it), and
+    /// of what is buried beside them the rest is to be looked at. Where the step began is in `Scan::stood`.
+    Within(usize),
     /// On the key in `Scan::key`; the copy is to be read again.
     OnKey,
     /// Right below the key in `Scan::key`; the copy is to be read again.
@@ -146,9 +149,11 @@ impl Scan {
 
     /// Forgets the copy, keeps the place (V14).
     pub fn invalidate(&mut self) {
-        if let Place::On(_) | Place::Buried(_) = self.place {
+        match self.place {
             // The key is that of the row.
-            self.place = Place::OnKey;
+            Place::On(_) | Place::Buried(_) => self.place = Place::OnKey,
+            Place::Within(_) => self.stand_back(),
+            _ => {}
         }
     }
 
@@ -217,9 +222,9 @@ impl Scan {
             _ => return Ok(None),
         };
         self.turn(Way::Forward);
-        match self.next_of_copy(&mut index, store, view, tree, true)? {
-            Some(place) => Ok(Some(self.stand(place))),
-            None => Ok(None),
+        match self.next_of_copy(&mut index, store, view, tree, 0)? {
+            Found::Row(place) => Ok(Some(self.stand(place))),
+            Found::Nothing | Found::Further => Ok(None),
         }
     }
 
@@ -240,9 +245,9 @@ impl Scan {
             _ => return Ok(None),
         };
         self.turn(Way::Backward);
-        match self.previous_of_copy(&mut above, store, view, tree, true)? {
-            Some(place) => Ok(Some(self.stand(place))),
-            None => Ok(None),
+        match self.previous_of_copy(&mut above, store, view, tree, 0)? {
+            Found::Row(place) => Ok(Some(self.stand(place))),
+            Found::Nothing | Found::Further => Ok(None),
         }
     }
 
@@ -353,18 +358,21 @@ impl Scan {
 
     #[inline]
     fn find_next(&mut self, store: &VersionStore, view: &View<'_>, tree: &Tree) -> Result<Found> {
-        let place = self.place;
+        let place = self.place_of_step(Way::Forward);
         let mut index = match place {
             Place::On(index) if self.is_whole(tree) => index + 1,
             Place::Buried(slot) => slot.above,
+            Place::Within(index) => index,
             Place::End => return Ok(Found::Nothing),
             _ => self.enter(store, view, tree, Way::Forward)?,
         };
         self.turn(Way::Forward);
         let mut leaves = 0;
         loop {
-            if let Some(place) = self.next_of_copy(&mut index, store, view, tree, false)? {
-                return Ok(Found::Row(place));
+            match self.next_of_copy(&mut index, store, view, tree, LEAVES_AT_ONCE)? {
+                Found::Nothing => {}
+                Found::Further => return Ok(self.pause_within(index)),
+                found @ Found::Row(_) => return Ok(found),
             }
             // Past the range inside this leaf, or past the leaf.
             let fence = match self.leaf.upper_fence() {
@@ -396,18 +404,21 @@ impl Scan {
         view: &View<'_>,
         tree: &Tree,
     ) -> Result<Found> {
-        let place = self.place;
+        let place = self.place_of_step(Way::Backward);
         let mut above = match place {
             Place::On(index) if self.is_whole(tree) => index,
             Place::Buried(slot) => slot.below,
+            Place::Within(above) => above,
             Place::Start => return Ok(Found::Nothing),
             _ => self.enter(store, view, tree, Way::Backward)?,
         };
         self.turn(Way::Backward);
         let mut leaves = 0;
         loop {
-            if let Some(place) = self.previous_of_copy(&mut above, store, view, tree, false)? {
-                return Ok(Found::Row(place));
+            match self.previous_of_copy(&mut above, store, view, tree, LEAVES_AT_ONCE)? {
+                Found::Nothing => {}
+                Found::Further => return Ok(self.pause_within(above)),
+                found @ Found::Row(_) => return Ok(found),
             }
             let fence = match self.leaf.lower_fence() {
                 Some(fence) if self.inside.start == 0 => fence,
@@ -431,19 +442,43 @@ impl Scan {
         }
     }
 
+    /// Where a step that way begins. What is buried beside a copy is looked at one way only, so a step the other way begins where this one did.
+    #[inline]
+    fn place_of_step(&mut self, way: Way) -> Place {
+        if matches!(self.place, Place::Within(_)) && self.buried.way() != way {
+            self.stand_back();
+        }
+        self.place
+    }
+
     /// Stands at the fence between two leaves, and remembers where it stood.
     #[cold]
     fn pause(&mut self) {
-        if self.stood.is_none() {
-            self.invalidate();
-            self.stood = Some((self.place, std::mem::take(&mut self.key)));
-        }
+        self.remember();
         self.key.clone_from(&self.fence);
         // Right below the fence there is nothing left for either way that was not looked at.
         self.place = Place::BeforeKey;
     }
 
-    /// The next visible row beside or in the copy at hand, from record `index` on: where the scan stands then.
+    /// Stays with the copy at hand, from record `index` on: what is buried beside it shows nothing so far, and is not at its end. It was read
+    /// behind the copy and will be (V32), whatever becomes of the transaction's class in between: an analytical one stays that.
+    #[cold]
+    fn pause_within(&mut self, index: usize) -> Found {
+        self.remember();
+        self.place = Place::Within(index);
+        Found::Further
+    }
+
+    /// Remembers where the scan stood before a step, once.
+    fn remember(&mut self) {
+        if self.stood.is_none() {
+            self.invalidate();
+            self.stood = Some((self.place, std::mem::take(&mut self.key)));
+        }
+    }
+
+    /// The next visible row beside or in the copy at hand, from record `index` on: where the scan stands then. Of the graveyard so many leaves
+    /// are read at most.
     #[inline]
     fn next_of_copy(
         &mut self,
@@ -451,13 +486,13 @@ impl Scan {
         store: &VersionStore,
         view: &View<'_>,
         tree: &Tree,
-        at_hand: bool,
-    ) -> Result<Option<Place>> {
-        let ahead = self.buried.peek(store, view, tree, &self.leaf, at_hand)?;
+        leaves: u32,
+    ) -> Result<Found> {
+        let ahead = self.buried.peek(store, view, tree, &self.leaf, leaves)?;
         let slot = match ahead {
             Peek::Row(slot) => Some(slot),
             Peek::None => None,
-            Peek::Further => return Ok(None),
+            Peek::Further => return Ok(Found::Further),
         };
         // A record of the same key comes first: if it shows a version, that is the one (V33).
         let mut end = slot.map_or(self.inside.end, |slot| slot.above);
@@ -473,11 +508,11 @@ impl Scan {
                 if slot.is_some_and(|slot| *index == slot.below) {
                     self.buried.take();
                 }
-                return Ok(Some(Place::On(*index)));
+                return Ok(Found::Row(Place::On(*index)));
             }
             *index += 1;
         }
-        Ok(slot.map(Place::Buried))
+        Ok(slot.map_or(Found::Nothing, |slot| Found::Row(Place::Buried(slot))))
     }
 
     /// The previous visible row beside or in the copy at hand, below record `above`.
@@ -487,13 +522,13 @@ impl Scan {
         store: &VersionStore,
         view: &View<'_>,
         tree: &Tree,
-        at_hand: bool,
-    ) -> Result<Option<Place>> {
-        let ahead = self.buried.peek(store, view, tree, &self.leaf, at_hand)?;
+        leaves: u32,
+    ) -> Result<Found> {
+        let ahead = self.buried.peek(store, view, tree, &self.leaf, leaves)?;
         let slot = match ahead {
             Peek::Row(slot) => Some(slot),
             Peek::None => None,
-            Peek::Further => return Ok(None),
+            Peek::Further => return Ok(Found::Further),
         };
         let mut start = slot.map_or(self.inside.start, |slot| slot.below);
         debug_assert!(
@@ -510,11 +545,11 @@ impl Scan {
                 if slot.is_some_and(|slot| *above == slot.above && slot.above > slot.below) {
                     self.buried.take();
                 }
-                return Ok(Some(Place::On(*above - 1)));
+                return Ok(Found::Row(Place::On(*above - 1)));
             }
             *above -= 1;
         }
-        Ok(slot.map(Place::Buried))
+        Ok(slot.map_or(Found::Nothing, |slot| Found::Row(Place::Buried(slot))))
     }
 
     /// Stands on a row that was found.

@@ -14,7 +14,7 @@ fn key(number: u32) -> [u8; 4] {
     number.to_be_bytes()
 }
 
-fn fill(world: &World, tree: &Tree, numbers: std::ops::Range<u32>, value: &[u8]) {
+pub(super) fn fill(world: &World, tree: &Tree, numbers: std::ops::Range<u32>, value: &[u8]) {
     let tx = world.begin();
     for number in numbers {
         world.put(&tx, tree, &key(number), value).unwrap();
@@ -22,7 +22,7 @@ fn fill(world: &World, tree: &Tree, numbers: std::ops::Range<u32>, value: &[u8])
     world.commit(tx);
 }
 
-fn empty(world: &World, tree: &Tree, numbers: impl Iterator<Item = u32>) {
+pub(super) fn empty(world: &World, tree: &Tree, numbers: impl Iterator<Item = u32>) {
     let tx = world.begin();
     for number in numbers {
         assert!(world.delete(&tx, tree, &key(number)).unwrap().existed);
@@ -299,7 +299,7 @@ fn old_writers_meet_what_was_buried_and_what_was_dropped_as_conflicts() {
 }
 
 #[test]
-fn unique_check_of_an_old_snapshot_meets_a_buried_entry_as_a_conflict() {
+fn trap_unique_check_of_an_old_snapshot_meets_a_buried_entry_as_a_conflict() {
     let world = World::new(4096, 64);
     let tree = world.table();
     fill(&world, &tree, 0..1, b"owner");

@@ -16,7 +16,7 @@ type Model = BTreeMap<Vec<u8>, Vec<u8>>;
 const BEFORE_DELTA: &str = "read: between version and delta";
 
 #[test]
-fn reader_between_version_and_delta_finds_the_row_when_the_writer_aborts() {
+fn trap_reader_between_version_and_delta_finds_the_row_when_the_writer_aborts() {
     let world = Arc::new(World::new(4096, 64));
     let tree = world.table();
     let tx = world.begin();

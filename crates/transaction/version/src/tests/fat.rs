@@ -230,7 +230,7 @@ fn snapshots_of_every_age_read_their_version_of_a_fat_row() {
 }
 
 #[test]
-fn rows_of_changing_length_are_fat_too_and_leave_no_copies_behind() {
+fn trap_rows_of_changing_length_are_fat_too_and_leave_no_copies_behind() {
     let world = world();
     let tree = world.table();
     put(&world, &tree, b"k", &[7; 100]);
@@ -413,7 +413,7 @@ fn stamps_of_read_committed_writers_say_nothing_about_commits() {
 }
 
 #[test]
-fn reader_of_a_full_copy_finds_its_version_when_the_row_turns_back_meanwhile() {
+fn trap_reader_of_a_full_copy_finds_its_version_when_the_row_turns_back_meanwhile() {
     let world = Arc::new(world());
     let tree = world.table();
     let points = TestPoints::new();

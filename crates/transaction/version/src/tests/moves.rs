@@ -44,7 +44,13 @@ fn second() -> Vec<u8> {
 #[derive(Default)]
 struct Events([AtomicU64; EVENTS.len()]);
 
-const EVENTS: [&str; 4] = ["splits", "merges", "moves", "promotions"];
+const EVENTS: [&str; 5] = [
+    "splits",
+    "merges",
+    "moves",
+    "promotions",
+    "promotions in the middle of a scan",
+];
 
 impl Events {
     fn add(&self, world: &World) {
@@ -54,10 +60,15 @@ impl Events {
             metrics.get(Counter::LeafMerges),
             metrics.get(Counter::TombstonesMoved),
             world.manager.domain().promotions(),
+            0,
         ];
         for (sum, count) in self.0.iter().zip(seen) {
             sum.fetch_add(count, Ordering::Relaxed);
         }
+    }
+
+    fn add_promoted_midway(&self) {
+        self.0[EVENTS.len() - 1].fetch_add(1, Ordering::Relaxed);
     }
 
     /// A test in which what it is about never happens shows nothing.
@@ -70,15 +81,31 @@ impl Events {
     }
 }
 
-/// Whatever the others do: these rows, on every path.
-fn check(world: &World, tree: &Tree, tx: &Transaction, rows: u32) {
-    let found = world.rows(tx, tree);
-    assert!(
-        found.iter().all(|(_, value)| *value == first()),
-        "versions of its time"
-    );
-    let numbers = found.iter().map(|(key, _)| key.clone());
-    assert!(numbers.eq((0..rows).map(|number| key(number).to_vec())));
+/// Whatever the others do: these rows, on every path: in one operation, whose class stays, and by steps, between which it may change.
+fn check(world: &World, tree: &Tree, tx: &Transaction, rows: u32, events: &Events) {
+    let in_steps = |forward| {
+        // A scan is shorter than what the others do: it rests where it has some rows, until it is promoted or has waited for long enough.
+        let rest = |rows: usize| {
+            let mut turns = if cfg!(shuttle) { 30 } else { 1_000_000 };
+            while rows == 3 && turns > 0 && !tx.is_olap() {
+                turns -= 1;
+                thread::yield_now();
+            }
+        };
+        let (rows, promoted) = world.rows_in_steps(tx, tree, forward, rest).unwrap();
+        if promoted {
+            events.add_promoted_midway();
+        }
+        rows
+    };
+    for found in [in_steps(true), world.rows(tx, tree), in_steps(false)] {
+        assert!(
+            found.iter().all(|(_, value)| *value == first()),
+            "versions of its time"
+        );
+        let numbers = found.iter().map(|(key, _)| key.clone());
+        assert!(numbers.eq((0..rows).map(|number| key(number).to_vec())));
+    }
     for number in [0, rows / 2, rows - 1] {
         assert_eq!(world.get(tx, tree, &key(number)), Some(first()));
     }
@@ -178,15 +205,15 @@ fn run(rows: u32, rounds: u32, events: &Events) {
         })
     };
     for _ in 0..rounds {
-        check(&world, &tree, &declared, rows);
-        check(&world, &tree, &idle, rows);
+        check(&world, &tree, &idle, rows, events);
+        check(&world, &tree, &declared, rows, events);
     }
     mover.join().unwrap();
     inserter.join().unwrap();
     comer.join().unwrap();
     world.collect();
-    check(&world, &tree, &declared, rows);
-    check(&world, &tree, &idle, rows);
+    check(&world, &tree, &declared, rows, events);
+    check(&world, &tree, &idle, rows, events);
     // With the idle one promoted and everything deleted, the rows of the two old snapshots are kept, once each, and no others.
     retry(&world, |tx| {
         (0..rows).try_for_each(|number| world.delete(tx, &tree, &key(number)).map(drop))
@@ -201,7 +228,7 @@ fn run(rows: u32, rounds: u32, events: &Events) {
         (world.heads(&tree), world.store.buried()),
         (0, u64::from(rows))
     );
-    check(&world, &tree, &declared, rows);
+    check(&world, &tree, &declared, rows, events);
     drop((declared, idle));
     world.collect();
     assert_eq!((world.store.buried(), world.deltas()), (0, 0));

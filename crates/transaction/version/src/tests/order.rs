@@ -1,5 +1,6 @@
 //! In which order things are looked at: the leaf and the graveyard (V23, V31, V32), the turn of a collector and its watermarks (V58).
 
+use super::buried::{empty, fill};
 use super::world::{World, view};
 use crate::Scan;
 use std::ops::Bound;
@@ -285,5 +286,67 @@ fn r10_step_through_leaves_without_a_visible_row_lets_promotion_in() {
         }
         assert_eq!(found, [0, 1, 4998, 4999], "forward: {forward}");
         assert!(pauses > 20, "{pauses}");
+    }
+}
+
+/// One leaf of the index, and beside it many of the graveyard: none of their rows is seen by who began later, each third one by who was there, and
+/// the last one by both.
+#[test]
+fn a_step_past_buried_rows_that_are_not_seen_ends_in_between_and_goes_on_there() {
+    let world = World::new(4096, 64);
+    let tree = world.table();
+    fill(&world, &tree, 0..3000, &[7; 40]);
+    let (old, between) = (world.begin_olap(), world.begin_olap());
+    empty(&world, &tree, (0..2999).filter(|number| number % 3 == 1));
+    let young = world.begin_olap();
+    empty(&world, &tree, std::iter::once(2999));
+    drop(between);
+    empty(&world, &tree, (0..2999).filter(|number| number % 3 != 1));
+    let last = world.begin_olap();
+    world.collect();
+    assert_eq!((world.heads(&tree), world.store.buried()), (0, 3000));
+    let everything = (Bound::Unbounded, Bound::Unbounded);
+    for forward in [true, false] {
+        for (tx, seen) in [(&old, 3000), (&young, 2000), (&last, 0)] {
+            let mut scan = Scan::new(world.store.context().page_size(), everything.clone());
+            let (mut found, mut pauses) = (Vec::new(), 0);
+            loop {
+                let _operation = tx.operation().unwrap();
+                let view = view(tx);
+                let row = match forward {
+                    true => scan.next_within(&world.store, &view, &tree),
+                    false => scan.prev_within(&world.store, &view, &tree),
+                };
+                let row = row.unwrap();
+                match row.map(|row| (row.key.to_vec(), row.body.to_vec())) {
+                    Some(row) => found.push(row),
+                    None if !scan.is_under_way() => break,
+                    None => {
+                        pauses += 1;
+                        match pauses {
+                            // Begun anew, it finds the same.
+                            3 => scan.stand_back(),
+                            // Turned round, it finds what it stood on, and stands before its range: from there it finds all.
+                            5 if forward => {
+                                while scan.prev(&world.store, &view, &tree).unwrap().is_some() {}
+                                found.clear();
+                            }
+                            _ => {}
+                        }
+                    }
+                }
+            }
+            if !forward {
+                found.reverse();
+            }
+            assert_eq!(found, world.rows(tx, &tree));
+            assert_eq!(found.len(), seen, "forward: {forward}");
+            if seen == 0 {
+                assert!(
+                    pauses > 10,
+                    "{pauses}: a step went through all leaves at once"
+                );
+            }
+        }
     }
 }

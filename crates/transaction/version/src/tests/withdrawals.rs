@@ -3,45 +3,28 @@
 
 use super::moves::{collect_some, key, retry};
 use super::world::World;
-use crate::read::View;
-use crate::scan::Scan;
-use std::ops::Bound;
 use std::sync::Arc;
 use vellum_btree::Tree;
 use vellum_sync::thread;
 use vellum_txn::{Transaction, TransactionError};
 
-/// All rows in one direction, each step an operation of its own, as a cursor's. `None` once the snapshot is too old.
+/// All keys in one direction, each step an operation of its own. `None` once the snapshot is too old.
 fn scan_in_steps(
     world: &World,
     tree: &Tree,
     tx: &Transaction,
     forward: bool,
 ) -> Option<Vec<Vec<u8>>> {
-    let page_size = world.store.context().page_size();
-    let mut scan = Scan::new(page_size, (Bound::Unbounded, Bound::Unbounded));
-    let mut keys = Vec::new();
-    loop {
-        let operation = match tx.operation() {
-            Ok(operation) => operation,
-            Err(TransactionError::SnapshotTooOld) => return None,
-            Err(error) => panic!("{error}"),
-        };
-        let view = View::of_statement(&operation);
-        let row = match forward {
-            true => scan.next(&world.store, &view, tree),
-            false => scan.prev(&world.store, &view, tree),
-        };
-        let Some(row) = row.unwrap() else {
-            break;
-        };
-        assert_eq!(row.body, [7; 100], "a version of its time");
-        keys.push(row.key.to_vec());
-    }
-    if !forward {
-        keys.reverse();
-    }
-    Some(keys)
+    let rows = match world.rows_in_steps(tx, tree, forward, |_| {}) {
+        Ok((rows, _)) => rows,
+        Err(TransactionError::SnapshotTooOld) => return None,
+        Err(error) => panic!("{error}"),
+    };
+    let of_its_time = |(key, body): (Vec<u8>, Vec<u8>)| {
+        assert_eq!(body, [7; 100], "a version of its time");
+        key
+    };
+    Some(rows.into_iter().map(of_its_time).collect())
 }
 
 fn run(rows: u32, rounds: u32) {

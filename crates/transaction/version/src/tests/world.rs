@@ -19,7 +19,8 @@ use vellum_sync::Mutex;
 #[cfg(not(any(loom, shuttle)))]
 use vellum_sync::{test_point::TestPoints, thread};
 use vellum_txn::{
-    Class, Clock, Config, Durability, Isolation, Manager, Options, Protocol, Savepoint, Transaction,
+    Class, Clock, Config, Durability, Isolation, Manager, Options, Protocol, Savepoint,
+    Transaction, TransactionError,
 };
 use vellum_wal::{Log, LogConfig, LogSpace, LogStart, SlotLog};
 
@@ -289,6 +290,41 @@ impl World {
     /// Every row that the transaction sees, forward and backward alike.
     pub(crate) fn rows(&self, transaction: &Transaction, tree: &Tree) -> Vec<(Vec<u8>, Vec<u8>)> {
         self.rows_in(transaction, tree, (Bound::Unbounded, Bound::Unbounded))
+    }
+
+    /// All rows in one direction, each step an operation of its own, as a cursor's; and whether the transaction was promoted behind the first row
+    /// and before the end. `between` runs between two operations and is told how many rows there are so far. An error once the snapshot is too old.
+    pub(crate) fn rows_in_steps(
+        &self,
+        transaction: &Transaction,
+        tree: &Tree,
+        forward: bool,
+        mut between: impl FnMut(usize),
+    ) -> std::result::Result<(Vec<(Vec<u8>, Vec<u8>)>, bool), TransactionError> {
+        let page_size = self.store.context().page_size();
+        let mut scan = Scan::new(page_size, (Bound::Unbounded, Bound::Unbounded));
+        let (mut rows, mut class, mut promoted) = (Vec::new(), None, false);
+        loop {
+            let operation = transaction.operation()?;
+            let view = View::of_statement(&operation);
+            promoted |= class == Some(false) && view.olap;
+            let row = match forward {
+                true => scan.next_within(&self.store, &view, tree),
+                false => scan.prev_within(&self.store, &view, tree),
+            };
+            if let Some(row) = row.unwrap() {
+                rows.push((row.key.to_vec(), row.body.to_vec()));
+                class = Some(view.olap);
+            } else if !scan.is_under_way() {
+                break;
+            }
+            drop(operation);
+            between(rows.len());
+        }
+        if !forward {
+            rows.reverse();
+        }
+        Ok((rows, promoted))
     }
 
     /// The rows of a range, forward and backward alike, by steps that look at the copy at hand only where they can, and by count.
