@@ -86,7 +86,7 @@ impl Counted {
     }
 }
 
-const WORKLOADS: [Counted; 14] = [
+const WORKLOADS: [Counted; 15] = [
     Counted::operations(
         "read",
         (20_000, 220_000),
@@ -153,6 +153,12 @@ const WORKLOADS: [Counted; 14] = [
         "tpcc-held",
         (2_000, 6_000),
         &["tpcc", "--warehouses", "1", "--hold-snapshot-at", "0"],
+    ),
+    // Without graveyards, fat rows and shortcuts: what these cost where nobody holds a snapshot.
+    Counted::operations(
+        "tpcc-osic",
+        (1_000, 5_000),
+        &["tpcc", "--warehouses", "1", "--variant", "osic"],
     ),
     Counted::operations("hekaton", (2_000, 12_000), &["hekaton", "--rows", "200000"]),
 ];

@@ -2,7 +2,7 @@
 //! snapshots: what was acknowledged is there, and the database is sound.
 #![cfg(not(any(loom, shuttle)))]
 
-use crate::support::{key, rows, tiny};
+use crate::support::{by_value, key, rows, tiny};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use vellum::{
@@ -58,7 +58,11 @@ impl Known {
 /// What happens under old snapshots, up to the cut. `hot`: many rows are updated until they are fat, where that takes two updates.
 fn work(database: &Database, known: &mut Known, hot: bool) -> Result<()> {
     let table = database.retry(|tx| match tx.table("t") {
-        Err(Error::NoSuchTable { .. }) => tx.create_table("t"),
+        Err(Error::NoSuchTable { .. }) => {
+            let table = tx.create_table("t")?;
+            tx.create_index(&table, "i", by_value(0, Some(2), false))?;
+            Ok(table)
+        }
         found => found,
     })?;
     // Every other row changes its length with each update.
@@ -72,7 +76,8 @@ fn work(database: &Database, known: &mut Known, hot: bool) -> Result<()> {
     let hot = if hot { 600..1000 } else { 0..0 };
     known.change(database, &table, hot.clone(), small(1))?;
     let old = begin(database, Class::Olap, Durability::Async)?;
-    let seen = rows_or(&old, &table)?;
+    let seen = (rows_or(&old, &table)?, keys_by_index(&old, &table)?);
+    assert_eq!(seen.0.len(), seen.1.len());
     database.step()?;
     for byte in 2..24 {
         // Hot rows turn fat, the others get links; new ones are updated once.
@@ -100,10 +105,22 @@ fn work(database: &Database, known: &mut Known, hot: bool) -> Result<()> {
     // Frames run short: what is fat is turned back before its page goes.
     known.change(database, &table, 1000..1400, |_| Some(vec![9; 700]))?;
     while database.step()? {}
-    assert_eq!(rows_or(&old, &table)?, seen);
+    assert_eq!(rows_or(&old, &table)?, seen.0);
+    assert_eq!(keys_by_index(&old, &table)?, seen.1);
     old.rollback()?;
     while database.step()? {}
     known.change(database, &table, 0..3, small(99))
+}
+
+/// Keys by the first bytes of their values, as the index has them.
+fn keys_by_index(tx: &Transaction, table: &Table) -> Result<Vec<Vec<u8>>> {
+    let index = tx.index(table, "i")?;
+    let mut entries = tx.index_cursor(&index, ..)?;
+    let mut keys = Vec::new();
+    while let Some((_, key)) = entries.next()? {
+        keys.push(key.to_vec());
+    }
+    Ok(keys)
 }
 
 /// The rows that a transaction sees; the power may go meanwhile.
@@ -127,6 +144,11 @@ fn check(directory: SimulatedDirectory, config: &Config, known: &Known, context:
         Err(_) => Vec::new(),
     };
     let found: BTreeMap<Vec<u8>, Vec<u8>> = found.into_iter().collect();
+    if let Ok(table) = tx.table("t") {
+        let mut by_index = keys_by_index(&tx, &table).unwrap();
+        by_index.sort();
+        assert!(by_index.iter().eq(found.keys()), "{context}: other entries");
+    }
     let is = |state: &State, number: u32| match state.get(&number) {
         Some(value) => found.get(&key(number)[..]) == value.as_ref(),
         None => !found.contains_key(&key(number)[..]),
