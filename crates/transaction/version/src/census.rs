@@ -1,5 +1,5 @@
 //! What stands in rows and on lists, counted by looking: old versions in fat rows, tombstones in main indexes and in
-//! graveyards, overflow chains. (Before-images are counted when they are made: `accounts`.)
+//! graveyards, overflow chains, pages of dropped trees (`dropped_pages` knows how many). (Before-images are counted when they are made: `accounts`.)
 //!
 //! Nothing is kept for this on the way of a write. A look costs what there is, up to a bound, and is a view of no single
 //! moment.
@@ -54,13 +54,16 @@ struct Found {
     replaced: Timestamp,
     /// Whose stamp that is.
     by: SlotId,
+    /// The stamp of who made it, of a version in a row: no snapshot at or below sees it. Zero of what may have to stay for such a one, too.
+    made: Timestamp,
     tally: Tally,
 }
 
-/// Which of the ascending `snapshots` keeps what was replaced by that stamp, and no younger one does.
-fn keeper(snapshots: &[Timestamp], replaced: Timestamp) -> Option<usize> {
+/// Which of the ascending `snapshots` keeps what was made and replaced by these stamps, and no younger one does. `None`: nobody sees it.
+fn keeper(snapshots: &[Timestamp], made: Timestamp, replaced: Timestamp) -> Option<usize> {
     let above = snapshots.partition_point(|snapshot| *snapshot <= replaced);
-    above.checked_sub(1)
+    // Older ones see it even less.
+    above.checked_sub(1).filter(|at| made < snapshots[*at])
 }
 
 impl VersionStore {
@@ -104,8 +107,8 @@ impl VersionStore {
         let mut found_late = Vec::new();
         let complete = self.look(pages_max, |found| {
             if found.replaced > now {
-                found_late.push((found.replaced, found.tally));
-            } else if let Some(holder) = keeper(&before, found.replaced) {
+                found_late.push((found.made, found.replaced, found.tally));
+            } else if let Some(holder) = keeper(&before, found.made, found.replaced) {
                 found_for[holder].add(found.tally);
             }
         })?;
@@ -116,8 +119,10 @@ impl VersionStore {
         let between = |(from, to): (&Timestamp, Timestamp)| self.versions_between(*from, to);
         let mut pinned: Vec<Tally> = snapshots.iter().zip(next).map(between).collect();
         // What is kept for one that has ended is kept for the next older one.
-        for (replaced, tally) in before.into_iter().zip(found_for).chain(found_late) {
-            if let Some(holder) = keeper(&snapshots, replaced) {
+        let of_before = before.into_iter().zip(found_for);
+        let of_before = of_before.map(|(holder, tally)| (Timestamp::ZERO, holder, tally));
+        for (made, replaced, tally) in of_before.chain(found_late) {
+            if let Some(holder) = keeper(&snapshots, made, replaced) {
                 pinned[holder].add(tally);
             }
         }
@@ -166,6 +171,7 @@ impl VersionStore {
                 kind,
                 replaced,
                 by: SlotId(slot as u16),
+                made: Timestamp::ZERO,
                 tally: Tally::one(bytes),
             };
             let (settled, held, done, freed) = {
@@ -269,11 +275,13 @@ impl VersionStore {
                 let mut versions = fat.old_versions();
                 let mut left = versions.rest().len();
                 while let Some(Ok(version)) = versions.next() {
+                    let (made, maker) = stamp(&version.header);
                     each(Found {
                         tree: leaf.tree_root(),
                         kind: VersionKind::Fat,
                         replaced,
                         by,
+                        made,
                         tally: Tally {
                             // A full copy is counted where it is: among the before-images.
                             count: u64::from(!matches!(version.step, Step::Copy(_))),
@@ -281,7 +289,7 @@ impl VersionStore {
                         },
                     });
                     left = versions.rest().len();
-                    (replaced, by) = stamp(&version.header);
+                    (replaced, by) = (made, maker);
                 }
             }
         }

@@ -156,9 +156,9 @@ fn tombstones_buried_rows_and_versions_in_rows_count_for_the_snapshot_that_keeps
     let beside: Vec<u64> = (0..2)
         .map(|at| pinned[at].count - images[at].count)
         .collect();
-    // Each sees a version of the hot row that is not the newest.
-    assert!(beside[0] > 10 && beside[1] > 15, "{beside:?}");
-    assert_eq!(beside.iter().sum::<u64>(), 25 + in_rows);
+    // Each sees a version of the hot row that is not the newest; what nobody sees is nobody's.
+    assert_eq!(beside, [10 + 1, 15 + 1]);
+    assert!(in_rows > 2, "{in_rows}");
     assert!((0..2).all(|at| pinned[at].bytes > images[at].bytes));
     // Who looks at too few pages says so.
     assert!(
@@ -238,12 +238,8 @@ fn versions_in_rows_count_for_who_is_open_once_they_have_been_looked_for() {
         let (census, _) = world.store.census(4096).unwrap();
         census[&tree.root()].of(VersionKind::Fat).count
     };
-    assert_eq!(
-        pinned,
-        [in_rows()],
-        "what stands above who has ended is the old one's"
-    );
-    assert!(in_rows() > 0);
+    assert_eq!(pinned, [1], "what stands above who has ended is nobody's");
+    assert!(in_rows() > 1);
     let mut young: Option<vellum_txn::Transaction> = None;
     let pinned: Vec<u64> = pinned_in_rows(&mut || {
         if let Some(begun) = &young {
@@ -253,9 +249,8 @@ fn versions_in_rows_count_for_who_is_open_once_they_have_been_looked_for() {
         overwrite();
         vec![old.snapshot()]
     });
-    assert!(pinned.iter().all(|count| *count > 0), "{pinned:?}");
-    assert_eq!(pinned.iter().sum::<u64>(), in_rows());
-    assert_eq!(pinned[0], 1, "one row, one version that it sees");
+    assert_eq!(pinned, [1, 1], "one row, one version that each sees");
+    assert!(in_rows() > 2);
 }
 
 #[test]
