@@ -2,10 +2,12 @@
 #![cfg(not(any(loom, shuttle)))]
 
 use crate::support::{key, rows, settle, small, value_of, with_table};
+use std::thread;
 use vellum::{
     Class, Config, Database, Durability, Error, Family, Table, Transaction, TransactionOptions,
     VersionKind, VersionPolicy,
 };
+use vellum_sync::test_point::TestPoints;
 
 const BUDGET: u64 = 40 * 4096;
 const KEYS: u32 = 50;
@@ -181,6 +183,32 @@ fn snapshots_that_are_not_to_blame_stay_while_what_another_held_is_collected() {
     for (young, seen) in &innocent {
         assert_eq!(value_of(young, &table, &key(0)), *seen);
     }
+}
+
+/// A look at all leaves of a table is no single operation.
+#[test]
+fn snapshot_is_withdrawn_while_the_leaves_of_a_table_are_counted() {
+    let (database, table) = setup(VersionPolicy::SnapshotTooOld);
+    let points = TestPoints::new();
+    let pause = points.pause("leaf pages: between two steps");
+    let withdrawn = || database.statistics().snapshots_withdrawn > 0;
+    thread::scope(|scope| {
+        let looker = scope.spawn(|| {
+            let _scope = points.enter();
+            begin(&database).leaf_pages(&table)
+        });
+        pause.wait_reached();
+        // Nothing fails in here: the other one waits.
+        let mut rounds = 1..200;
+        while !withdrawn() && rounds.any(|round| overwrite(&database, &table, round).is_ok()) {
+            let _ = database.step();
+        }
+        pause.release();
+        let told = looker.join().unwrap();
+        assert!(matches!(told, Err(Error::SnapshotTooOld)), "{told:?}");
+    });
+    let now = begin(&database);
+    assert!(now.leaf_pages(&table).unwrap() >= u64::from(KEYS) * 200 / 4096);
 }
 
 #[test]
