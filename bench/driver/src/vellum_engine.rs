@@ -140,6 +140,7 @@ impl Engine for VellumEngine {
                 ("version_delta_bytes", statistics.version_delta_bytes),
                 ("version_copies", statistics.version_copies),
                 ("version_copy_bytes", statistics.version_copy_bytes),
+                ("dropped_pages", statistics.dropped_pages),
                 ("snapshots_withdrawn", statistics.snapshots_withdrawn),
                 (
                     "snapshot_lag",

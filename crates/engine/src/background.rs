@@ -5,7 +5,7 @@
 //! | log | a wanted flush round | flush rounds for polled waits and half-full rings |
 //! | evict | the pool's low-water mark, or pages being made | eviction, memory for pages that are made next |
 //! | checkpoint | a tick, log pressure | checkpoints |
-//! | maintain | a tick | passes, collection of idle slots, fat rows of cold pages, rollback of abandoned writers, growth of the file, huge pages under what stays in memory, hardening of asynchronous commits |
+//! | maintain | a tick | passes, collection of idle slots, the count of dropped tables' pages, fat rows of cold pages, rollback of abandoned writers, growth of the file, huge pages under what stays in memory, hardening of asynchronous commits |
 //!
 //! Recovery undoes beside the first two alone.
 //!
@@ -39,6 +39,8 @@ const IDLE_ITEMS: u32 = 4096;
 const IDLE_STEPS: u32 = 8;
 /// Bytes of rows of one idle slot in one step.
 const IDLE_BYTES: u64 = 16 << 20;
+/// Pages of dropped trees that are counted in one step.
+const COUNTED: usize = 256;
 /// Pages read from the disk, by whomever, after which a step that is paced goes on to no further slot.
 const READS: u64 = 64;
 
@@ -205,6 +207,12 @@ impl Engine {
             }
         }
         self.system_slot(SystemSlot::Maintenance).withdraw();
+        // Behind all that can go: what goes now need not be counted.
+        let pages = usize::try_from(reads_max).map_or(COUNTED, |most| most.min(COUNTED));
+        match self.store.count_dropped(self.manager.domain(), pages) {
+            Ok(more) => any |= more,
+            Err(error) => first = first.or(Some(storage(error))),
+        }
         self.version_budget.note_collection(backlog);
         first.map_or(Ok(any), Err)
     }

@@ -54,12 +54,13 @@ pub struct Holder {
     /// How long it has been known to be open, within a maintenance step (a twentieth of a second).
     pub age: Duration,
     /// Old versions that are kept for this transaction or for older ones, and not for any younger: about what would go if
-    /// these ended. Those in rows and the marks of deleted rows, in tables and graveyards, included.
+    /// these ended. Those in rows and the marks of deleted rows, in tables and graveyards, included; so are pages of dropped tables and
+    /// indexes, each of which counts as one.
     pub versions: u64,
     /// Bytes of these.
     pub version_bytes: u64,
-    /// All were counted. `false`: there are more in rows, or more deleted rows, than one look goes through, and those
-    /// beyond are missing in the two figures above.
+    /// All were counted. `false`: there are more in rows, or more deleted rows, than one look goes through, or pages of a dropped table are not
+    /// counted yet, and those beyond are missing in the two figures above.
     pub complete: bool,
 }
 

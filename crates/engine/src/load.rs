@@ -230,7 +230,7 @@ impl Transaction {
         let rows = loader.finish(self.journal())?;
         let shape = self.shape_of(&table)?;
         let tree = tree.adopt()?;
-        self.disown_tree(shape.tree.root())?;
+        self.disown_tree(shape.tree.root(), &shape.name)?;
         let entry = TableEntry {
             id: shape.id,
             root: tree.root(),

@@ -293,9 +293,9 @@ impl Transaction {
                 check_newest(shape)?;
                 for index in &shape.indexes {
                     self.delete_catalog(&index_key(shape.id, &index.name), name)?;
-                    self.disown_tree(index.tree.root())?;
+                    self.disown_tree(index.tree.root(), &shape.name)?;
                 }
-                self.disown_tree(shape.tree.root())?;
+                self.disown_tree(shape.tree.root(), &shape.name)?;
                 let dropped = Shape::append(shape, ShapeChange::Drop, dropped_by);
                 self.note_shape(&dropped);
                 let tables = &self.engine().tables;
@@ -381,7 +381,7 @@ impl Transaction {
                     .ok_or_else(|| Error::NoSuchTable { name: name.into() })?;
                 let changed_by = self.lock_shape(shape)?;
                 self.delete_catalog(&index_key(shape.id, name), name)?;
-                self.disown_tree(root)?;
+                self.disown_tree(root, &shape.name)?;
                 let change = ShapeChange::RemoveIndex(index.id);
                 self.note_shape(&Shape::append(shape, change, changed_by));
                 Ok(())
@@ -402,8 +402,9 @@ impl Transaction {
         Ok(changed_by)
     }
 
-    pub(crate) fn disown_tree(&self, root: PageId) -> Result<()> {
-        Ok(self.engine().store.disown_tree(self.inner(), root)?)
+    /// Gives up a tree of the table `table`: its pages go when no snapshot sees it.
+    pub(crate) fn disown_tree(&self, root: PageId, table: &Arc<str>) -> Result<()> {
+        Ok(self.engine().store.disown_tree(self.inner(), root, table)?)
     }
 
     /// Reads a catalog row.

@@ -38,14 +38,14 @@ pub struct Statistics {
     pub page_bytes: u64,
     /// Pages of the data file.
     pub file_pages: u64,
-    /// Of these, in use for tables, indexes and system trees.
+    /// Of these, in use for tables, indexes and system trees, those included that are dropped and that a snapshot sees.
     pub pages_durable: u64,
     /// Of these, in use for old versions.
     pub pages_of_versions: u64,
     /// Of these, free.
     pub pages_free: u64,
-    /// Bytes of old versions: their pages, overflow chains that no newest version refers to, and, where there is a limit, what the last look found
-    /// in rows. What [`Config::version_bytes_max`](crate::Config::version_bytes_max) limits.
+    /// Bytes of old versions: their pages, overflow chains that no newest version refers to, pages of dropped tables and indexes, and, where there is a limit,
+    /// what the last look found in rows. What [`Config::version_bytes_max`](crate::Config::version_bytes_max) limits.
     pub version_bytes: u64,
     /// Deleted rows that are still in the way of everybody, because an OLTP snapshot may see them; about.
     pub tombstones: u64,
@@ -79,6 +79,10 @@ pub struct Statistics {
     pub version_copies: u64,
     /// Bytes of these.
     pub version_copy_bytes: u64,
+    /// Pages of dropped tables and indexes that wait for a snapshot, or to be given back, with those of their large values: as far as maintenance has counted them.
+    pub dropped_pages: u64,
+    /// Bytes of these.
+    pub dropped_bytes: u64,
     /// Checkpoints since the database was opened.
     pub checkpoints: u64,
     /// Transactions that are open now.
@@ -107,6 +111,7 @@ impl Database {
         let versions = engine.store.versions();
         let deltas = versions.of(VersionKind::Delta);
         let copies = versions.of(VersionKind::FullCopy);
+        let dropped = engine.store.dropped_total();
         let count = |counter| engine.context.metrics().get(counter);
         let frames = engine.pool.frames() as u64;
         Statistics {
@@ -143,6 +148,8 @@ impl Database {
             version_delta_bytes: deltas.bytes,
             version_copies: copies.count,
             version_copy_bytes: copies.bytes,
+            dropped_pages: dropped.count,
+            dropped_bytes: dropped.bytes,
             pages_free: space.free,
             checkpoints: engine.checkpointer.done(),
             transactions_open: engine.manager.slots_taken() as u64,

@@ -5,13 +5,17 @@
 //! Invariants:
 //! - B1 Only who takes space is refused, never who gives it back: rollbacks, commits, collection, and dropping tables go on.
 //! - B3 What is limited is what a snapshot can make grow: pages of old versions and of graveyards, overflow chains that no newest version
-//!   refers to, and old versions in rows. The last are in memory only, and few grow (design 0013); they are looked for every ten seconds, in
+//!   refers to, pages of dropped tables and indexes, and old versions in rows. The last are in memory only, and few grow (design 0013); they are looked for every ten seconds, in
 //!   [`PAGES_MAX`] pages, where there is a limit.
 //! - B2 A snapshot is withdrawn only if it is the oldest, and if what the last withdrawal has set free is collected: while the space falls, or the last
 //!   collection left some for the next, nobody else is to blame.
 //! - B4 One that is younger than what a request to promote early asks for goes only if more than half of the budget was replaced since it was drawn, by
 //!   others than those who are still at work: a transaction of any size takes two ticks. So not whose own writes are all there is, and not who
 //!   is about to end anyway.
+//!
+//! - B5 Nobody is withdrawn for a dropped tree that does not wait for the oldest snapshot: its pages are being given back, or wait for a round of the
+//!   log, for a writer that was withdrawn or is not rolled back, or for their turn. (Interleaving otherwise: a table of 50 GB is dropped, and nobody sees it any more; it takes a minute to
+//!   give its pages back, the space is above the limit, and whoever is the oldest goes for it.)
 //!
 //! Concurrency: the flag that writers read is set by collections and by maintenance; a writer may go on for a moment
 //! when the space is used up, and be refused for a moment when it is there again.
@@ -143,6 +147,7 @@ impl Engine {
     pub fn version_bytes(&self) -> u64 {
         self.space.counts().temporary * self.config.page_size as u64
             + self.store.chain_bytes()
+            + self.store.dropped_total().bytes
             + self.version_budget.in_rows.load(Ordering::Relaxed)
     }
 
@@ -199,9 +204,16 @@ impl Engine {
         if self.config.version_policy != VersionPolicy::SnapshotTooOld {
             return false;
         }
-        let bytes = self.version_bytes();
+        let limit = self.config.version_bytes_max;
         let mut recent = self.version_budget.recent.lock();
-        if bytes <= self.config.version_bytes_max {
+        let version_bytes = self.version_bytes();
+        if version_bytes <= limit {
+            recent.lowest = 0;
+            return false;
+        }
+        let holders = self.manager.holders();
+        let bytes = version_bytes - self.nobodys_bytes(&holders).min(version_bytes);
+        if bytes <= limit {
             recent.lowest = 0;
             return false;
         }
@@ -214,7 +226,6 @@ impl Engine {
             u64::MAX => AGE_MIN,
             usual => usual / 16,
         };
-        let holders = self.manager.holders();
         let Some(holder) = holders.first() else {
             return false;
         };
@@ -235,13 +246,22 @@ impl Engine {
             snapshot: holder.oldest.get(),
             age_ticks,
             age: holder.age,
-            version_bytes: bytes,
+            version_bytes,
         });
         (recent.lowest, recent.steps) = (bytes, 0);
         self.version_budget
             .withdrawn
             .fetch_add(1, Ordering::Relaxed);
         true
+    }
+
+    /// B5: bytes of dropped trees that stay, or go, whoever is withdrawn.
+    fn nobodys_bytes(&self, holders: &[vellum_txn::Holder]) -> u64 {
+        let kept = holders.first().map_or(0, |oldest| {
+            let domain = self.manager.domain();
+            self.store.dropped_bytes_kept_for(domain, oldest.oldest)
+        });
+        self.store.dropped_total().bytes.saturating_sub(kept)
     }
 
     /// B4, of the oldest of those who hold versions back. Looks at up to [`PAGES_MAX`] pages; no, if they cannot be read.

@@ -12,7 +12,8 @@ pub use vellum_version::{Tally, VersionKind, VersionSums};
 #[derive(Clone, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub struct TableVersions {
-    /// The table's name; `None` for what belongs to the catalog, and to trees of tables that are gone.
+    /// The table's name, also of one that is dropped, as long as a tree of it waits for a snapshot. `None` for what belongs to the catalog, and for what is left of
+    /// trees that are gone.
     pub table: Option<String>,
     /// How many of each kind, and their bytes.
     pub sums: VersionSums,
@@ -25,7 +26,7 @@ pub struct OldVersions {
     /// Those of each table that has any, tables with the most bytes first.
     pub tables: Vec<TableVersions>,
     /// All were counted. `false`: there are more deleted rows, or more pages with versions in rows, than one look goes through, and
-    /// what is beyond is missing.
+    /// what is beyond is missing; or a table was dropped of late, and maintenance has not counted all of its pages yet.
     pub complete: bool,
 }
 
@@ -36,8 +37,8 @@ const LEAVES_AT_ONCE: u32 = if cfg!(debug_assertions) { 1 } else { 16 };
 pub(crate) const PAGES_MAX: usize = 4096;
 
 impl Database {
-    /// Old versions by table and kind. Before-images are counted when they are made and collected; for tombstones and for
-    /// versions in rows this looks at up to 4,096 pages (milliseconds), and says so if there are more.
+    /// Old versions by table and kind. Before-images are counted when they are made and collected, pages of dropped tables by maintenance, from its next step
+    /// behind the drop's commit on; for tombstones and for versions in rows this looks at up to 4,096 pages (milliseconds), and says so if there are more.
     ///
     /// # Errors
     /// Storage errors.
@@ -47,7 +48,8 @@ impl Database {
         let mut tables: BTreeMap<Option<String>, VersionSums> = BTreeMap::new();
         let (census, complete) = engine.store.census(PAGES_MAX)?;
         for (tree, sums) in census {
-            let name = names.get(&tree).cloned();
+            let of_dropped = || Some(engine.store.table_of_dropped(tree)?.to_string());
+            let name = names.get(&tree).cloned().or_else(of_dropped);
             tables.entry(name).or_default().add_all(&sums);
         }
         let mut tables: Vec<_> = tables

@@ -319,6 +319,11 @@ impl EngineSubject {
             ("bytes of deltas", now.version_delta_bytes),
             ("full copies", now.version_copies),
             ("bytes of full copies", now.version_copy_bytes),
+            ("pages of dropped trees", now.dropped_pages),
+            (
+                "pages of dropped trees that are listed",
+                of(VersionKind::Dropped),
+            ),
             ("uncounted lists", u64::from(!old.complete)),
             ("fat rows", fat),
             (

@@ -9,6 +9,7 @@ mod concurrent;
 mod crash_old_snapshots;
 mod crash_recoveries;
 mod crashes;
+mod dropped_tables;
 mod experiments;
 mod faults;
 mod full;

@@ -219,7 +219,7 @@ fn of_database(shared: &Shared, page: &mut Page) {
             ("pages_free", "Pages that are free.", s.pages_free),
             (
                 "version_bytes",
-                "Bytes of pages of old versions.",
+                "Bytes of old versions, as the budget counts them.",
                 s.version_bytes,
             ),
             (
@@ -231,6 +231,11 @@ fn of_database(shared: &Shared, page: &mut Page) {
                 "version_copies",
                 "Old versions that are whole rows.",
                 s.version_copies,
+            ),
+            (
+                "dropped_pages",
+                "Pages of dropped tables and indexes that are not given back.",
+                s.dropped_pages,
             ),
             (
                 "tombstones",

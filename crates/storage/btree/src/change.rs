@@ -393,12 +393,15 @@ impl<'a, 'c> Change<'a, 'c> {
             }
             given.push(page.page_id());
         }
+        let mut added = self.adopted.len() + self.loaded.len();
         for touch in &mut self.touches {
             if let Page::Fresh(fresh) = &mut touch.page {
                 // Linked now: dropping the guard alone gives back the latch, not the page.
                 drop(fresh.page.take());
+                added += 1;
             }
         }
+        self.context.watched().note(self.tree, added, given.len());
         let space = self.context.space();
         for page in self.adopted {
             space.settle(*page);

@@ -2,6 +2,7 @@
 
 use crate::node::check::check_read_page;
 use crate::node::layout::{HEADER_BYTES, RECORD_OVERHEAD, SLOT_BYTES};
+use crate::watch::Watched;
 use std::fmt;
 use std::sync::Arc;
 use vellum_base::{PageId, StorageError};
@@ -44,6 +45,7 @@ pub struct TreeContext {
     metrics: Metrics,
     /// How many need the content of every page in the log.
     image_needs: Mutex<usize>,
+    watched: Watched,
 }
 
 impl fmt::Debug for TreeContext {
@@ -67,6 +69,7 @@ impl TreeContext {
             cleaner: None,
             metrics: Metrics::new(),
             image_needs: Mutex::new(0),
+            watched: Watched::default(),
         }
     }
 
@@ -87,6 +90,12 @@ impl TreeContext {
     /// What is counted of its trees.
     pub fn metrics(&self) -> &Metrics {
         &self.metrics
+    }
+
+    /// The trees whose pages are counted.
+    #[inline]
+    pub(crate) fn watched(&self) -> &Watched {
+        &self.watched
     }
 
     #[inline]

@@ -18,6 +18,7 @@
 //! | `overflow::Writer`, `Reader`, `free` | payloads beyond a page |
 //! | `detached::DetachedWriter`, `Detached::link` | the same, written without logging the payload |
 //! | `Redo::apply(header, redo)` | recovery |
+//! | `tree.watch()`, `count_pages`, `watched_pages` | how many pages it has |
 //! | `tree.verify(..)` | checks a quiet tree |
 #![forbid(unsafe_code)]
 
@@ -46,6 +47,7 @@ mod split;
 mod testing;
 mod tree;
 mod verify;
+mod watch;
 mod write;
 
 pub use append::Appender;
@@ -59,6 +61,7 @@ pub use read::{LeafCopy, Seek};
 pub use redo::Redo;
 pub use tree::{Entry, Tree, TreeKind};
 pub use verify::{Finding, RowVisitor, TreeStatistics};
+pub use watch::PageCount;
 pub use write::{LeafWrite, Logged, Logging, RowRedo};
 
 #[cfg(test)]

@@ -36,17 +36,20 @@ pub enum VersionKind {
     Fat,
     /// An overflow chain that no newest version refers to.
     Chain,
+    /// Pages of a tree that was dropped, with those of its rows' overflow chains: each counts as one.
+    Dropped,
 }
 
 impl VersionKind {
     /// All of them.
-    pub const ALL: [Self; 6] = [
+    pub const ALL: [Self; 7] = [
         Self::Delta,
         Self::FullCopy,
         Self::Tombstone,
         Self::Buried,
         Self::Fat,
         Self::Chain,
+        Self::Dropped,
     ];
 
     /// Its name, words joined by underscores.
@@ -58,6 +61,7 @@ impl VersionKind {
             Self::Buried => "buried",
             Self::Fat => "fat",
             Self::Chain => "chain",
+            Self::Dropped => "dropped",
         }
     }
 }

@@ -214,8 +214,19 @@ impl VersionStore {
                 Ok(())
             })?;
         }
+        let (trees, all_counted) = self.dropped_trees();
+        for tree in trees {
+            each(Found {
+                tree: tree.root,
+                kind: VersionKind::Dropped,
+                replaced: tree.by.stamp,
+                by: tree.by.slot,
+                made: Timestamp::ZERO,
+                tally: tree.pages,
+            });
+        }
         self.look_at_fat_rows(&mut look, &mut each);
-        Ok(look.complete)
+        Ok(look.complete && all_counted)
     }
 
     /// Calls `each` with the stamps, keys and payloads of the entries of a list above `done`.

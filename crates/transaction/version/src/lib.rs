@@ -22,6 +22,7 @@ mod census;
 pub mod collect;
 pub mod delta;
 mod dropped;
+mod dropped_pages;
 mod drops;
 mod early;
 mod error;

@@ -14,6 +14,7 @@ use crate::row::{self, Shape};
 use crate::store::VersionStore;
 use crate::undo_record::{self, Revert};
 use crate::work::Work;
+use std::sync::Arc;
 use vellum_base::PageId;
 use vellum_base::planted::{self, Bug};
 use vellum_btree::overflow::{self, ChainRef};
@@ -75,6 +76,7 @@ impl VersionStore {
         let journal = Some(Journal::forward(log));
         let tree = Tree::create(self.context(), journal, TreeKind::Rows, Some(entry))?;
         self.dropped().write().is_made(tree.root());
+        self.forget_dropped_pages(tree.root());
         let by = VersionStamp::new(transaction.slot(), stamp, 0);
         self.made().lock().note(tree.root(), by);
         Ok(tree)
@@ -111,14 +113,22 @@ impl VersionStore {
     }
 
     /// Lists the root of a tree with its chains, as a write of the transaction, and puts it on the own work list: its pages go
-    /// once everyone sees the transaction.
+    /// once everyone sees the transaction. `table`: what the tree belongs to, for reports of old versions.
     ///
     /// # Errors
     /// Log space, I/O.
-    pub fn disown_tree(&self, transaction: &Transaction, root: PageId) -> Result<()> {
+    pub fn disown_tree(
+        &self,
+        transaction: &Transaction,
+        root: PageId,
+        table: &Arc<str>,
+    ) -> Result<()> {
         let made_by = self.made().lock().by(root);
         let work = Work::Tree { root, made_by };
-        self.list_and_work_on(transaction, root, PendingKind::Dropped, &work)
+        self.list_and_work_on(transaction, root, PendingKind::Dropped, &work)?;
+        let by = VersionStamp::new(transaction.slot(), transaction.stamp()?, 0);
+        self.dropped_pages().add(root, by, table);
+        Ok(())
     }
 
     /// Lists a root as `kind`, as a write of the transaction, and puts the work that frees it on the own work list.
@@ -191,6 +201,7 @@ impl VersionStore {
     /// Before the first page of a tree goes: collectors of tombstones in it look here.
     fn goes(&self, root: PageId) {
         self.dropped().write().goes(root);
+        self.dropped_pages().goes(root);
         self.made().lock().forget(root);
     }
 
@@ -226,9 +237,9 @@ impl VersionStore {
                 let (header, body) = row::newest(row).ok_or_else(|| damaged("row header", root))?;
                 if header.shape.overflow {
                     let chain = ChainRef::decode(body);
-                    let chain = chain.ok_or_else(|| damaged("chain reference", root))?.root;
+                    let chain = chain.ok_or_else(|| damaged("chain reference", root))?;
                     let listed = PendingKind::Chain.payload();
-                    let name = chain.get().to_be_bytes();
+                    let name = chain.root.get().to_be_bytes();
                     self.pending_free().put(&name, listed, journal)?;
                     leaf.key(index, &mut key);
                     log.reserve_for(row_log_bytes(key.len(), 0), purpose)?;
@@ -242,7 +253,7 @@ impl VersionStore {
                         });
                     }
                     drop(row);
-                    self.ownerless().lock().push(chain);
+                    self.ownerless().lock().push((root, chain));
                     if !self.free_ownerless(&mut pages, log, purpose)? {
                         return Ok(false);
                     }
@@ -269,14 +280,16 @@ impl VersionStore {
         purpose: Purpose,
     ) -> vellum_base::Result<bool> {
         let mut chains = self.ownerless().lock();
-        while let Some(chain) = chains.last() {
+        while let Some((tree, chain)) = chains.last() {
             if *pages == 0 {
                 return Ok(false);
             }
             let journal = Some(Journal::new(log, purpose));
             let (context, list) = (self.context(), self.pending_free());
             *pages = pages.saturating_sub(CHAIN_STEP);
-            if overflow::free(context, *chain, CHAIN_STEP, journal, Some(list))? {
+            if overflow::free(context, chain.root, CHAIN_STEP, journal, Some(list))? {
+                let bytes = chain.bytes_of_pages(context.page_size());
+                self.dropped_pages().chain_is_gone(*tree, bytes);
                 chains.pop();
             }
         }
@@ -315,6 +328,7 @@ impl VersionStore {
         let done = tree.drop_pages(FREE_STEP, journal, Some(self.pending_free()))?;
         if done {
             self.dropped().write().is_gone(root);
+            self.forget_gone_pages(root);
         }
         Ok(done)
     }

@@ -17,6 +17,7 @@
 use crate::accounts::{Accounts, Tally, Totals, VersionSums};
 use crate::delta;
 use crate::dropped::{Dropped, Made};
+use crate::dropped_pages::DroppedPages;
 use crate::early::Early;
 use crate::error::FirstError;
 use crate::given_up::GivenUp;
@@ -30,6 +31,7 @@ use smallvec::SmallVec;
 use std::sync::{Arc, OnceLock};
 use vellum_base::planted::{self, Bug};
 use vellum_base::{PageId, Result, SlotId, Timestamp};
+use vellum_btree::overflow::ChainRef;
 use vellum_btree::{Appender, LeafHints, LeafWrite, Logging, Tree, TreeContext, TreeKind};
 use vellum_sync::atomic::{AtomicU64, Ordering};
 use vellum_sync::{Mutex, RwLock};
@@ -45,9 +47,10 @@ pub struct VersionStore {
     creating: Box<[Mutex<()>]>,
     pending_free: Tree,
     dropped: RwLock<Dropped>,
+    dropped_pages: DroppedPages,
     made: Mutex<Made>,
-    /// Chains of dropped trees whose rows are gone: they are listed, and to be freed next.
-    ownerless: Mutex<Vec<PageId>>,
+    /// Chains of dropped trees (these by their roots) whose rows are gone: they are listed, and to be freed next.
+    ownerless: Mutex<Vec<(PageId, ChainRef)>>,
     graveyards: Graveyards,
     /// Chains and trees that transactions have made and do not keep.
     given_up: GivenUp,
@@ -397,8 +400,8 @@ impl SlotVersions {
         Ok(())
     }
 
-    /// Takes the work of a version off the list: its writer is reverted.
-    pub fn take_work(&self, key: &[u8]) -> Result<()> {
+    /// Takes the work of a version off the list, and returns it: its writer is reverted.
+    pub fn take_work(&self, key: &[u8]) -> Result<Option<Work>> {
         let mut entry = Vec::new();
         if self.work.get(key, &mut entry)? {
             let work = Work::decode(&entry, &self.work)?;
@@ -413,9 +416,10 @@ impl SlotVersions {
                 let less = |fresh: u64| Some(fresh.saturating_sub(bytes));
                 let fresh = &self.fresh_chain_bytes;
                 let _ = fresh.fetch_update(Ordering::Relaxed, Ordering::Relaxed, less);
+                return Ok(Some(work));
             }
         }
-        Ok(())
+        Ok(None)
     }
 
     /// Counts a chain or tree no more.
@@ -494,6 +498,7 @@ impl VersionStore {
             creating: (0..slots_max).map(|_| Mutex::default()).collect(),
             pending_free,
             dropped: RwLock::new(Dropped::default()),
+            dropped_pages: DroppedPages::default(),
             made: Mutex::new(Made::default()),
             ownerless: Mutex::new(Vec::new()),
             graveyards: Graveyards::new(),
@@ -549,6 +554,11 @@ impl VersionStore {
         &self.dropped
     }
 
+    /// How many pages they have.
+    pub(crate) fn dropped_pages(&self) -> &DroppedPages {
+        &self.dropped_pages
+    }
+
     /// Who made trees.
     pub(crate) fn made(&self) -> &Mutex<Made> {
         &self.made
@@ -560,7 +570,7 @@ impl VersionStore {
     }
 
     /// Chains of dropped trees whose rows are gone.
-    pub(crate) fn ownerless(&self) -> &Mutex<Vec<PageId>> {
+    pub(crate) fn ownerless(&self) -> &Mutex<Vec<(PageId, ChainRef)>> {
         &self.ownerless
     }
 

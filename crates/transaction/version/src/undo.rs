@@ -21,7 +21,7 @@ use crate::row::{FAT, FROZEN_HEADER, HEADER_MAX, Header, Shape};
 use crate::store::{SlotVersions, VersionStore};
 use crate::undo_record::{self, Revert, UndoRecord};
 use crate::unjoined::Unjoined;
-use crate::work::{DISOWN_PART, work_key};
+use crate::work::{DISOWN_PART, Work, work_key};
 use crate::write::copy_newest;
 use smallvec::SmallVec;
 use vellum_base::codec::Reader;
@@ -116,7 +116,9 @@ impl<'s> Reverter<'s> {
             }
             Revert::Remove => {
                 let name = work_key(undo.stamp, undo.command, DISOWN_PART);
-                versions.take_work(&name)?;
+                if let Some(Work::Tree { root, .. }) = versions.take_work(&name)? {
+                    self.store.forget_dropped_pages(root);
+                }
             }
             Revert::Ranges(_) => {}
         }
@@ -447,6 +449,7 @@ impl Undo for Reverter<'_> {
         };
         let tree = Tree::open(self.store.context(), record.header.tree, kind);
         self.revert(&tree, key, &undo, record.header.gsn)?;
+        self.store.dropped_pages().note_reverted(tree.root());
         if self.has_deltas && matches!(undo.revert, Revert::Whole(shape, _) if shape.tombstone) {
             self.store.note_restored();
         }

@@ -371,7 +371,7 @@ fn graveyard_goes_with_its_tree() {
     world.collect();
     assert_eq!(world.store.buried(), 3000);
     let tx = world.begin();
-    world.store.disown_tree(&tx, tree.root()).unwrap();
+    world.disown(&tx, &tree);
     world.commit(tx);
     world.collect();
     assert_eq!(world.rows(&old, &tree).len(), 3000, "it sees the table");

@@ -248,7 +248,7 @@ fn made(world: &World, rows: u32) -> Tree {
 
 fn dropped(world: &World, tree: &Tree) {
     let tx = world.begin();
-    world.store.disown_tree(&tx, tree.root()).unwrap();
+    world.disown(&tx, tree);
     world.commit(tx);
 }
 
@@ -320,7 +320,7 @@ fn a_drop_that_is_reverted_leaves_its_tree_to_the_next() {
     let old = world.begin_olap();
     let tree = made(&world, 300);
     let tx = world.begin();
-    world.store.disown_tree(&tx, tree.root()).unwrap();
+    world.disown(&tx, &tree);
     world.rollback(tx);
     world.collect();
     let now = world.begin();

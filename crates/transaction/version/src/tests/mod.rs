@@ -17,6 +17,8 @@ mod chains;
 #[cfg(not(shuttle))]
 mod damage;
 #[cfg(not(shuttle))]
+mod dropped_pages;
+#[cfg(not(shuttle))]
 mod drops;
 #[cfg(not(shuttle))]
 mod early;

@@ -58,7 +58,7 @@ fn chains_and_trees_of_a_reverted_part_are_given_back_at_once() {
     }
     let made = world.store.create_tree(&tx).unwrap();
     world.store.adopt(&tx, made.root()).unwrap();
-    world.store.disown_tree(&tx, made.root()).unwrap();
+    world.disown(&tx, &made);
     assert!(world.space.counts().durable > before + 20);
     world.rollback_to(&tx, &savepoint);
     assert_eq!(world.space.counts().durable, before);

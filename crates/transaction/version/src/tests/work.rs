@@ -290,7 +290,7 @@ fn dropped_tree_goes_after_a_flush_round_that_begins_when_its_writers_have_ended
     world.put(&writer, &tree, b"late", b"v").unwrap();
     let tx = world.begin();
     let slot = tx.slot();
-    world.store.disown_tree(&tx, tree.root()).unwrap();
+    world.disown(&tx, &tree);
     world.commit(tx);
     world.collect();
     assert_eq!(
@@ -321,7 +321,7 @@ fn dropped_tree_waits_for_parked_writers() {
     let parked_slot = parked.slot();
     world.put(&parked, &tree, b"k", b"w").unwrap();
     let tx = world.begin();
-    world.store.disown_tree(&tx, tree.root()).unwrap();
+    world.disown(&tx, &tree);
     world.commit(tx);
     drop(parked);
     world.collect();
@@ -397,7 +397,7 @@ fn chains_of_a_dropped_table_go_with_it_whatever_fails_in_between() {
     assert!(world.space.counts().durable > before + 100);
     let tx = world.begin();
     let slot = tx.slot();
-    world.store.disown_tree(&tx, tree.root()).unwrap();
+    world.disown(&tx, &tree);
     world.commit(tx);
     world.log.flush_round().unwrap();
     let mut failures = 0;
@@ -465,7 +465,7 @@ fn a_dropped_table_is_forgotten_when_no_list_names_it_any_more_and_not_before() 
     let of_drop = tx.slot();
     assert_ne!(of_drop, of_delete, "a slot of its own");
     for tree in &trees {
-        world.store.disown_tree(&tx, tree.root()).unwrap();
+        world.disown(&tx, tree);
     }
     world.commit(tx);
     world.rollback(hold);
@@ -513,7 +513,7 @@ fn a_table_that_goes_while_lists_are_looked_at_is_not_forgotten_before_its_entri
         let tx = world.begin();
         let slot = tx.slot();
         for tree in trees {
-            world.store.disown_tree(&tx, tree.root()).unwrap();
+            world.disown(&tx, tree);
         }
         world.commit(tx);
         slot

@@ -149,6 +149,14 @@ impl World {
         Tree::create(self.store.context(), journal, TreeKind::Rows, None).unwrap()
     }
 
+    /// Gives a tree up, as part of `transaction`.
+    pub(crate) fn disown(&self, transaction: &Transaction, tree: &Tree) {
+        let table = "t".into();
+        self.store
+            .disown_tree(transaction, tree.root(), &table)
+            .unwrap();
+    }
+
     pub(crate) fn begin(&self) -> Transaction {
         self.begin_at(Isolation::Snapshot)
     }

@@ -1,0 +1,311 @@
+//! Pages of dropped trees that somebody still sees: how many, of what, and whose drop it was.
+//!
+//! Paper: none; versions.md ("version space is accounted").
+//!
+//! States of an account: *listed* (the drop is on a list of work) --committed, [`VersionStore::count_dropped`]--> *counting* --the inner pages, then what the
+//! rows refer to--> *counted* --first page that is given back--> *going* --the last one--> away. A drop that is reverted ends it in any state.
+//!
+//! Invariants:
+//! - V69 What is counted of a tree is what there is of it: structure changes are told by the tree ([`Tree::watch`]), and new rows cannot come (T2 of `table`). Its
+//!   chains change by a rollback only, which has them counted again, and by being freed. A tree that goes before it was counted counts nothing: nobody holds it.
+//!
+//! Concurrency: the mutex is innermost, held for a look. Pages are looked at under `dropped`, shared, so that none goes meanwhile; one at a time
+//! counts (the engine's maintenance). Crash: nothing is kept: what is pending is freed.
+
+use crate::accounts::Tally;
+use crate::error::{Result, VersionError, damaged};
+use crate::row;
+use crate::store::VersionStore;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use vellum_base::{PageId, Timestamp};
+use vellum_btree::overflow::ChainRef;
+use vellum_btree::{LeafCopy, PageCount, Seek, Tree, TreeKind};
+use vellum_sync::Mutex;
+use vellum_sync::atomic::{AtomicBool, Ordering};
+use vellum_txn::{Domain, VersionStamp};
+
+/// How far a tree was counted.
+#[derive(Debug, Default)]
+enum Stage {
+    #[default]
+    Listed,
+    /// Through its inner pages.
+    Inner(PageCount),
+    /// Through the leaves before this key, for the chains of their rows.
+    Chains(Vec<u8>),
+    Counted,
+    /// A page of it cannot be read.
+    Damaged,
+    Going,
+}
+
+/// What is known of a dropped tree.
+#[derive(Debug)]
+struct Account {
+    by: VersionStamp,
+    table: Arc<str>,
+    stage: Stage,
+    /// Bytes of the pages of the chains that its rows refer to, as far as they were counted.
+    chain_bytes: u64,
+    /// A row was reverted since: it may refer to another chain.
+    reverted: bool,
+}
+
+/// A dropped tree, for who adds them up.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct DroppedTree {
+    pub root: PageId,
+    pub by: VersionStamp,
+    /// Its pages, with those of its rows' chains.
+    pub pages: Tally,
+    /// Its pages are being given back.
+    pub goes: bool,
+}
+
+/// The accounts of dropped trees, by root page.
+#[derive(Debug, Default)]
+pub(crate) struct DroppedPages {
+    accounts: Mutex<BTreeMap<PageId, Account>>,
+    /// There are some: for rollbacks, which ask with each row. Relaxed: who drops a tree does so long before its pages are counted.
+    any: AtomicBool,
+}
+
+impl DroppedPages {
+    /// `by` drops a tree of this table.
+    pub fn add(&self, root: PageId, by: VersionStamp, table: &Arc<str>) {
+        let account = Account {
+            by,
+            table: table.clone(),
+            stage: Stage::default(),
+            chain_bytes: 0,
+            reverted: false,
+        };
+        self.accounts.lock().insert(root, account);
+        self.any.store(true, Ordering::Relaxed);
+    }
+
+    /// The first page of it is given back.
+    pub fn goes(&self, root: PageId) {
+        if let Some(account) = self.accounts.lock().get_mut(&root) {
+            if !matches!(account.stage, Stage::Counted | Stage::Going) {
+                account.chain_bytes = 0;
+            }
+            account.stage = Stage::Going;
+        }
+    }
+
+    /// A chain of one of its rows is gone.
+    pub fn chain_is_gone(&self, root: PageId, bytes: u64) {
+        if let Some(account) = self.accounts.lock().get_mut(&root) {
+            account.chain_bytes = account.chain_bytes.saturating_sub(bytes);
+        }
+    }
+
+    /// A row of the tree was reverted.
+    #[inline]
+    pub fn note_reverted(&self, root: PageId) {
+        if self.any.load(Ordering::Relaxed)
+            && let Some(account) = self.accounts.lock().get_mut(&root)
+        {
+            account.reverted = true;
+        }
+    }
+
+    /// A tree after `after` that is to be counted, and who dropped it.
+    fn next(&self, after: PageId) -> Option<(PageId, VersionStamp)> {
+        let accounts = self.accounts.lock();
+        let is_due = |account: &Account| match account.stage {
+            Stage::Listed | Stage::Inner(_) | Stage::Chains(_) => true,
+            Stage::Counted => account.reverted,
+            Stage::Damaged | Stage::Going => false,
+        };
+        let mut others = accounts.range(PageId(after.get() + 1)..);
+        let found = others.find(|(_, account)| is_due(account))?;
+        Some((*found.0, found.1.by))
+    }
+
+    fn with<R>(
+        &self,
+        (root, by): (PageId, VersionStamp),
+        change: impl FnOnce(&mut Account) -> R,
+    ) -> Option<R> {
+        let mut accounts = self.accounts.lock();
+        let account = accounts.get_mut(&root)?;
+        (account.by == by).then(|| change(account))
+    }
+}
+
+impl VersionStore {
+    /// Counts pages of dropped trees whose drop is committed, and which nobody gives back yet: goes through about `pages_max` pages, which are read
+    /// from disk where need be. True if there are more. One at a time calls.
+    ///
+    /// # Errors
+    /// I/O, corruption. A tree with a page that cannot be read counts as far as it was gone through.
+    pub fn count_dropped(&self, domain: &Domain, pages_max: usize) -> Result<bool> {
+        let mut left = pages_max;
+        let mut at = PageId::ZERO;
+        while let Some((root, by)) = self.dropped_pages().next(at) {
+            at = root;
+            // One that was reverted has no account from before its slot commits again: what is asked here is right, or the account is gone.
+            if !domain.is_committed(&by) {
+                continue;
+            }
+            let tree = Tree::open(self.context(), root, TreeKind::Rows);
+            while self.count_page(&tree, by)? {
+                if left == 0 {
+                    return Ok(true);
+                }
+                left -= 1;
+            }
+        }
+        Ok(false)
+    }
+
+    /// Looks at one page of a tree; false if it is counted, or is not to be.
+    fn count_page(&self, tree: &Tree, by: VersionStamp) -> Result<bool> {
+        let name = (tree.root(), by);
+        let dropped = self.dropped().read();
+        if dropped.contains(tree.root()) {
+            return Ok(false);
+        }
+        let take = |account: &mut Account| {
+            let stage = std::mem::take(&mut account.stage);
+            if std::mem::take(&mut account.reverted)
+                && matches!(stage, Stage::Chains(_) | Stage::Counted)
+            {
+                account.chain_bytes = 0;
+                return Stage::Chains(Vec::new());
+            }
+            stage
+        };
+        let Some(mut stage) = self.dropped_pages().with(name, take) else {
+            return Ok(false);
+        };
+        if matches!(stage, Stage::Listed) {
+            tree.watch();
+            stage = Stage::Inner(PageCount::default());
+        }
+        let mut bytes = 0;
+        let result = match &mut stage {
+            Stage::Inner(count) => match tree.count_pages(count, 1) {
+                Ok(true) => {
+                    stage = Stage::Chains(Vec::new());
+                    Ok(())
+                }
+                other => other.map(drop).map_err(VersionError::from),
+            },
+            Stage::Chains(from) => self.chains_of_leaf(tree, from).map(|(found, next)| {
+                bytes = found;
+                stage = next.map_or(Stage::Counted, Stage::Chains);
+            }),
+            Stage::Listed | Stage::Counted | Stage::Damaged | Stage::Going => Ok(()),
+        };
+        if result.as_ref().is_err_and(VersionError::concerns_one) {
+            stage = Stage::Damaged;
+        }
+        let goes_on = matches!(stage, Stage::Inner(_) | Stage::Chains(_));
+        // Nobody has set another meanwhile: none goes, and the drop is committed.
+        self.dropped_pages().with(name, |account| {
+            account.chain_bytes += bytes;
+            account.stage = stage;
+        });
+        result.map(|()| goes_on)
+    }
+
+    /// Bytes of the pages of the chains that rows of the leaf at `from` refer to, and where the next leaf begins.
+    fn chains_of_leaf(&self, tree: &Tree, from: &[u8]) -> Result<(u64, Option<Vec<u8>>)> {
+        let page_size = self.context().page_size();
+        let mut leaf = LeafCopy::new(page_size);
+        tree.read_leaf(Seek::AtOrAfter(from), &mut leaf)?;
+        let mut bytes = 0;
+        for index in leaf.position()..leaf.len() {
+            let newest = row::newest(leaf.payload(index));
+            let (header, body) = newest.ok_or_else(|| damaged("row header", tree.root()))?;
+            if header.shape.overflow {
+                let chain = ChainRef::decode(body);
+                let chain = chain.ok_or_else(|| damaged("chain reference", tree.root()))?;
+                bytes += chain.bytes_of_pages(page_size);
+            }
+        }
+        Ok((bytes, leaf.upper_fence().map(<[u8]>::to_vec)))
+    }
+
+    /// The dropped trees that are listed, as far as they are counted; false if some are counted in part only.
+    pub(crate) fn dropped_trees(&self) -> (Vec<DroppedTree>, bool) {
+        let mut complete = true;
+        let accounts = self.dropped_pages().accounts.lock();
+        let described = accounts.iter().map(|(root, account)| {
+            use Stage::{Chains, Damaged, Inner};
+            complete &= !matches!(account.stage, Inner(_) | Chains(_) | Damaged);
+            let pages = Tally {
+                count: 0,
+                bytes: account.chain_bytes,
+            };
+            DroppedTree {
+                root: *root,
+                by: account.by,
+                pages,
+                goes: matches!(account.stage, Stage::Going),
+            }
+        });
+        let mut trees: Vec<_> = described.collect();
+        drop(accounts);
+        let page_size = self.context().page_size() as u64;
+        for found in &mut trees {
+            let tree = Tree::open(self.context(), found.root, TreeKind::Rows);
+            found.pages.bytes += tree.watched_pages().unwrap_or(0) * page_size;
+            found.pages.count = found.pages.bytes / page_size;
+        }
+        (trees, complete)
+    }
+
+    /// Pages of dropped trees that are not given back yet, with those of their rows' large values.
+    pub fn dropped_total(&self) -> Tally {
+        let mut total = Tally::default();
+        for tree in self.dropped_trees().0 {
+            total.add(tree.pages);
+        }
+        total
+    }
+
+    /// Bytes of those pages that would go if no snapshot was as old as `oldest`: the oldest one does not see their drop, and nothing else holds them.
+    pub fn dropped_bytes_kept_for(&self, domain: &Domain, oldest: Timestamp) -> u64 {
+        // V22.
+        if domain.has_hidden_writer() {
+            return 0;
+        }
+        let trees = self.dropped_trees().0.into_iter();
+        let kept = trees.filter(|it| !it.goes && !domain.is_committed_before(&it.by, oldest));
+        kept.map(|it| it.pages.bytes).sum()
+    }
+
+    /// The table that a dropped tree belonged to.
+    pub fn table_of_dropped(&self, root: PageId) -> Option<Arc<str>> {
+        let accounts = self.dropped_pages().accounts.lock();
+        accounts.get(&root).map(|account| account.table.clone())
+    }
+
+    /// Ends the account of a tree whose drop is reverted, or of the one that had this root page before.
+    pub(crate) fn forget_dropped_pages(&self, root: PageId) {
+        self.forget_account_if(root, |_| true);
+    }
+
+    /// Ends the account of a tree all of whose pages are given back: not that of another, which has its root page by now.
+    pub(crate) fn forget_gone_pages(&self, root: PageId) {
+        self.forget_account_if(root, |account| matches!(account.stage, Stage::Going));
+    }
+
+    fn forget_account_if(&self, root: PageId, ends: impl Fn(&Account) -> bool) {
+        let accounts = self.dropped_pages();
+        {
+            let mut all = accounts.accounts.lock();
+            if !all.get(&root).is_some_and(ends) {
+                return;
+            }
+            all.remove(&root);
+            accounts.any.store(!all.is_empty(), Ordering::Relaxed);
+        }
+        Tree::open(self.context(), root, TreeKind::Rows).unwatch();
+    }
+}

@@ -1,0 +1,296 @@
+//! The accounts of dropped trees: exact when nothing is at work, by tree, by whose drop, and zero in the end.
+
+use super::world::{SLOTS, World, view};
+use crate::row::Shape;
+use crate::{Change, Scratch, Tally, VersionKind};
+use vellum_base::{SlotId, Timestamp};
+use vellum_btree::Tree;
+use vellum_btree::overflow::ChainRef;
+use vellum_gc::Budget;
+use vellum_txn::Transaction;
+
+const PAGE: u64 = 4096;
+const LARGE: usize = 9_000;
+
+/// A table of `rows` rows, every 50th with a large value.
+fn made(world: &World, rows: u32) -> Tree {
+    let tx = world.begin();
+    let tree = world.store.create_tree(&tx).unwrap();
+    for number in 0..rows {
+        match number % 50 {
+            0 => put_large(world, &tx, &tree, number),
+            _ => {
+                let key = number.to_be_bytes();
+                world.put(&tx, &tree, &key, &[1; 200]).unwrap();
+            }
+        }
+    }
+    world.store.adopt(&tx, tree.root()).unwrap();
+    world.commit(tx);
+    tree
+}
+
+fn put_large(world: &World, tx: &Transaction, tree: &Tree, number: u32) {
+    let chain = world.store.write_chain(tx, &[7; LARGE]).unwrap();
+    let (body, mut scratch) = (chain.encode(), Scratch::default());
+    let put = Change::Put(Shape::CHAINED, &body);
+    let key = number.to_be_bytes();
+    let written = world
+        .store
+        .write(&view(tx), tree, &key, &mut scratch, |_| Ok(put));
+    written.unwrap();
+    world.store.adopt(tx, chain.root).unwrap();
+    if let Some((shape, old)) = scratch.replaced()
+        && shape.overflow
+    {
+        let version = scratch.replaced_version();
+        let disowned = world.store.disown_chain(tx, tree.root(), old, version);
+        disowned.unwrap();
+    }
+}
+
+fn dropped(world: &World, tree: &Tree) {
+    let tx = world.begin();
+    world.disown(&tx, tree);
+    world.commit(tx);
+}
+
+/// Counts until nothing is left to be counted, `pages` at a time; returns in how many steps.
+fn count(world: &World, pages: usize) -> usize {
+    let mut steps = 1;
+    while world
+        .store
+        .count_dropped(world.manager.domain(), pages)
+        .unwrap()
+    {
+        steps += 1;
+    }
+    steps
+}
+
+/// What there is of a tree: its pages, and those that its rows refer to.
+fn there(tree: &Tree) -> Tally {
+    let mut chains = 0;
+    let mut reached = |_| true;
+    let mut report = |finding| panic!("{finding:?}");
+    let mut row = |_, _: &[u8], payload: &[u8]| {
+        let (header, body) = crate::row::newest(payload).unwrap();
+        if header.shape.overflow {
+            chains += ChainRef::decode(body).unwrap().bytes_of_pages(4096);
+        }
+        Ok(())
+    };
+    let found = tree.verify_rows(&mut reached, &mut report, &mut row);
+    let pages = found.unwrap().pages_total() + chains / PAGE;
+    Tally {
+        count: pages,
+        bytes: pages * PAGE,
+    }
+}
+
+/// What the accounts say of a tree, and that all was counted.
+fn told(world: &World, tree: &Tree) -> Tally {
+    let (census, complete) = world.store.census(10_000).unwrap();
+    assert!(complete);
+    let sums = census.get(&tree.root());
+    sums.map_or(Tally::default(), |sums| sums.of(VersionKind::Dropped))
+}
+
+#[test]
+fn dropped_trees_that_snapshots_see_count_page_by_page_for_who_holds_them() {
+    let world = World::new(4096, 512);
+    let (first, second, small) = (made(&world, 3_000), made(&world, 800), made(&world, 1));
+    let old = world.begin_olap();
+    dropped(&world, &first);
+    let middle = world.begin_olap();
+    dropped(&world, &second);
+    dropped(&world, &small);
+    let young = world.begin_olap();
+    world.collect();
+    assert_eq!(world.store.dropped_total(), Tally::default(), "not counted");
+    let sizes = [&first, &second, &small].map(there);
+    assert!(sizes[0].count > 150 + 60 * 3 && sizes[2].count == 1 + 3);
+    assert!(count(&world, 16) > 10, "a bounded number of pages a step");
+    for (tree, size) in [&first, &second, &small].into_iter().zip(sizes) {
+        assert_eq!(told(&world, tree), size);
+    }
+    let total = sizes.iter().map(|size| size.bytes).sum::<u64>();
+    assert_eq!(world.store.dropped_total().bytes, total);
+    assert_eq!(&*world.store.table_of_dropped(first.root()).unwrap(), "t");
+    // Each is charged to the last who does not see its drop.
+    let snapshots = || [&old, &middle, &young].map(|tx| tx.snapshot()).to_vec();
+    let now = world.manager.clock().now();
+    let (pinned, complete) = world.store.pinned_by(now, 1_000, snapshots).unwrap();
+    let charged = [sizes[0].bytes, sizes[1].bytes + sizes[2].bytes, 0];
+    assert!(complete);
+    assert_eq!([0, 1, 2].map(|holder| pinned[holder].bytes), charged);
+    world.rollback(young);
+    world.rollback(old);
+    world.collect();
+    assert_eq!(told(&world, &first), Tally::default());
+    assert_eq!(told(&world, &second), sizes[1], "the middle one sees it");
+    world.rollback(middle);
+    world.collect();
+    assert_eq!(world.store.dropped_total(), Tally::default());
+    assert_eq!(world.store.table_of_dropped(second.root()), None);
+}
+
+#[test]
+fn account_of_a_dropped_tree_falls_with_each_step_of_freeing_to_zero() {
+    let world = World::new(4096, 512);
+    let tree = made(&world, 4_000);
+    let old = world.begin_olap();
+    dropped(&world, &tree);
+    world.collect();
+    count(&world, 100);
+    let all = world.store.dropped_total().count;
+    world.rollback(old);
+    let (mut steps, pages) = (0, world.space.counts().durable);
+    while world.pending() > 0 {
+        for slot in (0..SLOTS).map(SlotId) {
+            world.collect_slot(slot, &mut Budget::new(1, 1)).unwrap();
+        }
+        let left = all - (pages - world.space.counts().durable);
+        let now = world.store.dropped_total().count;
+        // A chain counts until its last page is gone.
+        assert!((left..left + 3).contains(&now), "{now} of {left}");
+        steps += 1;
+    }
+    assert!(steps > 4, "{steps} steps");
+    assert_eq!(world.store.dropped_total(), Tally::default());
+}
+
+#[test]
+fn tree_that_goes_before_it_is_counted_counts_nothing() {
+    let world = World::new(4096, 512);
+    let tree = made(&world, 4_000);
+    let old = world.begin_olap();
+    dropped(&world, &tree);
+    world.collect();
+    let domain = world.manager.domain();
+    // Through the inner pages, and some leaves.
+    assert!(world.store.count_dropped(domain, 20).unwrap());
+    assert!(world.store.dropped_total().count > 100);
+    assert!(!world.store.census(10_000).unwrap().1, "not all is counted");
+    world.rollback(old);
+    while world.pending() > 0 {
+        for slot in (0..SLOTS).map(SlotId) {
+            world.collect_slot(slot, &mut Budget::new(1, 1)).unwrap();
+        }
+        assert!(!world.store.count_dropped(domain, 20).unwrap());
+        assert!(world.store.census(10_000).unwrap().1);
+    }
+    assert_eq!(world.store.dropped_total(), Tally::default());
+    // What comes to its root page is another tree.
+    let others: Vec<_> = (0..8).map(|_| made(&world, 100)).collect();
+    assert_eq!(count(&world, 100), 1);
+    assert_eq!(world.store.dropped_total(), Tally::default());
+    drop(others);
+}
+
+#[test]
+fn drop_counts_from_its_commit_on_and_not_if_it_is_reverted() {
+    let world = World::new(4096, 512);
+    let tree = made(&world, 1_000);
+    let old = world.begin_olap();
+    let tx = world.begin();
+    let savepoint = tx.savepoint();
+    world.disown(&tx, &tree);
+    world.collect();
+    assert_eq!(count(&world, 100), 1);
+    assert_eq!(told(&world, &tree), Tally::default(), "it may come back");
+    world.rollback_to(&tx, &savepoint);
+    world.commit(tx);
+    world.collect();
+    count(&world, 100);
+    assert_eq!(told(&world, &tree), Tally::default());
+    assert_eq!(world.store.table_of_dropped(tree.root()), None);
+    let tx = world.begin();
+    world.disown(&tx, &tree);
+    world.rollback(tx);
+    world.collect();
+    count(&world, 100);
+    assert_eq!(told(&world, &tree), Tally::default());
+    // It lives, and grows.
+    let tx = world.begin();
+    for number in 5_000..5_500u32 {
+        let key = number.to_be_bytes();
+        world.put(&tx, &tree, &key, &[2; 200]).unwrap();
+    }
+    world.commit(tx);
+    dropped(&world, &tree);
+    world.collect();
+    count(&world, 100);
+    assert_eq!(told(&world, &tree), there(&tree));
+    world.rollback(old);
+    world.collect();
+    assert_eq!(world.store.dropped_total(), Tally::default());
+}
+
+#[test]
+fn what_a_rollback_changes_in_a_dropped_tree_is_counted_anew() {
+    for pages in [7, 1_000] {
+        let world = World::new(4096, 512);
+        let tree = made(&world, 2_000);
+        let old = world.begin_olap();
+        let writer = world.begin();
+        for number in 500..1_500u32 {
+            match number % 50 {
+                // Instead of none, and instead of another, which is on a list until then.
+                0 | 25 => put_large(&world, &writer, &tree, number),
+                _ => {
+                    world.delete(&writer, &tree, &number.to_be_bytes()).unwrap();
+                }
+            }
+        }
+        for number in 9_000..9_500u32 {
+            let key = number.to_be_bytes();
+            world.put(&writer, &tree, &key, &[3; 200]).unwrap();
+        }
+        dropped(&world, &tree);
+        world.collect();
+        if pages == 7 {
+            // In the middle of the leaves.
+            let domain = world.manager.domain();
+            assert!(world.store.count_dropped(domain, 60).unwrap());
+        } else {
+            count(&world, pages);
+            assert_eq!(told(&world, &tree), there(&tree));
+        }
+        let before = there(&tree);
+        world.rollback(writer);
+        count(&world, pages);
+        assert!(there(&tree).count < before.count, "leaves were joined");
+        assert_eq!(told(&world, &tree), there(&tree));
+        assert_eq!(world.rows(&old, &tree).len(), 2_000);
+        world.rollback(old);
+        world.collect();
+        assert_eq!(world.store.dropped_total(), Tally::default());
+    }
+}
+
+#[test]
+fn pages_held_by_a_withdrawn_writer_are_kept_for_no_snapshot() {
+    let world = World::withdrawing(4096, 512);
+    let tree = made(&world, 500);
+    let other = world.table();
+    let writer = world.begin_olap();
+    world.put(&writer, &other, b"k", b"v").unwrap();
+    dropped(&world, &tree);
+    let young = world.begin_olap();
+    let oldest = writer.snapshot();
+    world.collect();
+    count(&world, 100);
+    let (domain, all) = (world.manager.domain(), there(&tree).bytes);
+    assert_eq!(world.store.dropped_bytes_kept_for(domain, oldest), all);
+    let oldest = young.snapshot();
+    assert_eq!(world.store.dropped_bytes_kept_for(domain, oldest), 0);
+    assert!(world.manager.withdraw(world.manager.holders()[0].id));
+    world.collect();
+    assert_eq!(world.store.dropped_total().bytes, all, "V22");
+    assert_eq!(world.store.dropped_bytes_kept_for(domain, Timestamp(1)), 0);
+    world.rollback(writer);
+    world.collect();
+    assert_eq!(world.store.dropped_total(), Tally::default());
+    world.rollback(young);
+}
