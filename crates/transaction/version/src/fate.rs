@@ -3,7 +3,8 @@
 //! Paper: LeanStore §3.3 (dead zones). Difference: of whole rows, so that they are dropped and not buried.
 //!
 //! Invariants:
-//! - V34 A version that cannot be reached, and a row with more versions than one likes to look at, count as needed.
+//! - V34 A version that cannot be reached, and a row with more versions than one likes to look at, count as needed. Of the latter maintenance looks at more, one row a step:
+//!   a transaction may make any number of versions of a row that it deletes in the end, and nobody sees one of them.
 //! - V51 A chain that ends at a bound says that the row is dead only if the row was plain when the chain was followed: the deltas of a
 //!   fat row are in the row. And only of the chain that was followed: a row that turns fat and back may have other deltas under the same names.
 //!   So who takes it out follows it again under the leaf's latch. (Interleavings without that: V has a bound and a
@@ -32,6 +33,8 @@ use vellum_txn::VersionStamp;
 
 /// Versions of a row that are looked at before it counts as needed.
 const VERSIONS_MAX: usize = 256;
+/// The same of the one row that a step of maintenance looks at again: some milliseconds.
+const VERSIONS_FAR: usize = 16_384;
 
 /// What is to become of a tombstone that every OLTP snapshot sees.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -144,9 +147,14 @@ impl VersionStore {
         horizon: &Horizon<'_>,
     ) -> Result<Walk> {
         tools.names.clear();
+        tools.is_long = false;
+        let most = match tools.looks_far {
+            true => VERSIONS_FAR,
+            false => VERSIONS_MAX,
+        };
         let mut newer = Header::stamped(Shape::DELETED, *delete, false);
         let mut generations = Generations::until(*delete);
-        while tools.names.len() < VERSIONS_MAX {
+        while tools.names.len() < most {
             let found = self.delta_behind(&newer, &mut tools.entry, &mut tools.hints, true)?;
             let Some(name) = found else {
                 // What was swept between a bound and the version that it is of, nobody sees.
@@ -167,6 +175,7 @@ impl VersionStore {
             }
             vellum_sync::test_point!("fate: between two deltas");
         }
+        tools.is_long = true;
         Ok(Walk::Known(Fate::Needed))
     }
 

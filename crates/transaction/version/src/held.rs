@@ -24,7 +24,7 @@
 //!   below it, and not at the first entry: what a forgotten snapshot keeps, a million of them, is not looked at again for each
 //!   statement of a session that became analytical. By the *commit*: a stamp below the snapshot is not enough. (Interleaving: T deletes a row,
 //!   the snapshot is drawn, T commits; the entry has T's stamp, which is below the snapshot, and stays for it.) What stays for another reason
-//!   (V34) waits until everyone sees its delete.
+//!   waits until everyone sees its delete, but for rows with very many versions: maintenance looks at these again, one a step (V34).
 //!
 //! Concurrency: one collector at a time (V15). Crash: temporary.
 
@@ -69,6 +69,8 @@ pub(crate) struct Held {
     covered: bool,
     /// Of some of these inserts, what they wrote.
     covering: SmallVec<[VersionStamp; COVERING_MAX]>,
+    /// Some of those that were not looked at to the end (V34).
+    long: SmallVec<[[u8; delta::KEY_BYTES]; 1]>,
     /// What [`VersionStore::restored`] said when covered ones were looked at last.
     restored: u64,
     /// For entries that could not be looked at (V59).
@@ -80,6 +82,8 @@ pub(crate) struct Held {
 /// Where a round over all entries begins.
 const FIRST: [u8; delta::KEY_BYTES] = [0; delta::KEY_BYTES];
 
+/// Rows with very many versions that are remembered for another look.
+const LONG_MAX: usize = 64;
 /// Unfinished writers of rows with held tombstones whose end is watched for.
 const COVERING_MAX: usize = 4;
 
@@ -103,6 +107,13 @@ impl Held {
         let is_known = |known: &VersionStamp| known.slot == by.slot && known.stamp == by.stamp;
         if self.covering.len() < COVERING_MAX && !self.covering.iter().any(is_known) {
             self.covering.push(by);
+        }
+    }
+
+    /// The row of this entry has more versions than were looked at (V34).
+    pub fn note_long(&mut self, name: [u8; delta::KEY_BYTES]) {
+        if self.long.len() < LONG_MAX && !self.long.contains(&name) {
+            self.long.push(name);
         }
     }
 
@@ -225,9 +236,11 @@ impl VersionStore {
         let Collecting { held, tools, .. } = collecting;
         let Some(tree) = held.tree.clone().filter(|_| held.count > 0) else {
             (held.sweep, held.patience) = (None, Patience::default());
+            held.long.clear();
             return Ok(());
         };
         self.purge(&tree, held, tools, horizon, over, step, collected)?;
+        self.look_far(&tree, held, tools, horizon, over, step, collected)?;
         if let Some(seen) = tools.snapshots.take_lost(horizon.domain()) {
             // V62.
             held.ask_for_round(delta::key(seen, 0));
@@ -259,6 +272,38 @@ impl VersionStore {
             }
         }
         self.sweep(&tree, held, tools, horizon, over, step, collected)
+    }
+
+    /// Looks at one of those with very many versions, to the end if it can be (V34). For maintenance: a commit does not wait for that.
+    #[allow(clippy::too_many_arguments, reason = "one step, cut in two")]
+    fn look_far(
+        &self,
+        tree: &Tree,
+        held: &mut Held,
+        tools: &mut Tools,
+        horizon: &Horizon<'_>,
+        over: Timestamp,
+        step: &mut Step<'_>,
+        collected: &mut Collected,
+    ) -> Result<()> {
+        if step.budget.is_lazy() {
+            return Ok(());
+        }
+        let Some(name) = held.long.pop() else {
+            return Ok(());
+        };
+        collected.more |= !held.long.is_empty();
+        let mut entry = Vec::new();
+        if !tree.get(&name, &mut entry)? {
+            return Ok(());
+        }
+        let is_over = delta::decode_key(&name).is_some_and(|(stamp, _)| stamp < over);
+        tools.looks_far = true;
+        let looked = self.end_or_keep(
+            tree, &name, &entry, is_over, held, tools, horizon, step, collected,
+        );
+        tools.looks_far = false;
+        looked
     }
 
     /// Ends the oldest ones, which everyone sees deleted.
@@ -411,6 +456,9 @@ impl VersionStore {
         } else {
             self.fate_of(&grave, kind, tools, horizon)?
         };
+        if fate == Fate::Needed && tools.is_long && !tools.looks_far {
+            held.note_long(delta::key(stamp, command));
+        }
         match kind {
             Kind::Main => self.carry_out(&grave, fate, held, tools, horizon, step.log),
             Kind::Buried if fate == Fate::Needed => Ok(false),

@@ -94,6 +94,10 @@ pub(crate) struct Tools {
     dead: Vec<Named>,
     /// Of the row at hand, if it is thought dead since its chain ends at the bound of this version (V51).
     pub ends_at: Option<Header>,
+    /// More versions are looked at than a collection of a commit likes to (V34).
+    pub looks_far: bool,
+    /// The row at hand has more than that: it was not looked at to its end.
+    pub is_long: bool,
     pub snapshots: OpenSnapshots,
 }
 
@@ -342,6 +346,9 @@ impl VersionStore {
         } else {
             self.fate_of(&grave, Kind::Main, tools, horizon)?
         };
+        if fate == Fate::Needed && tools.is_long {
+            held.note_long(delta::key(delete.stamp, delete.command));
+        }
         self.carry_out(&grave, fate, held, tools, horizon, log)
             .map(|_| ())
     }

@@ -1,6 +1,7 @@
 //! What is looked at again when an analytical snapshot has ended, and what is not.
 
 use super::world::{SLOTS, World};
+use crate::VersionOptions;
 use std::ops::Range;
 use vellum_base::SlotId;
 use vellum_btree::Tree;
@@ -149,4 +150,42 @@ fn regress_buried_row_whose_earlier_generation_nobody_sees_any_more_goes() {
     }
     assert_eq!(world.store.buried(), 0);
     assert!(world.rows(&sees_none, &tree).is_empty());
+}
+
+/// A transaction writes a row again and again, and deletes it: an older snapshot sees nothing of that.
+#[test]
+fn row_with_very_many_versions_that_nobody_sees_is_not_kept_for_an_old_snapshot() {
+    let options = VersionOptions {
+        fat: false,
+        ..VersionOptions::default()
+    };
+    for (versions, stays) in [(200, false), (1_000, false), (20_000, true)] {
+        let world = World::with_options(4096, 512, options);
+        let tree = world.table();
+        let old = world.begin_olap();
+        let tx = world.begin();
+        for number in 0..versions {
+            let value = [number as u8; 20];
+            world.put(&tx, &tree, b"k", &value).unwrap();
+        }
+        assert!(world.delete(&tx, &tree, b"k").unwrap().existed);
+        world.commit(tx);
+        // A commit's collection looks at so many; the row leaves the index all the same.
+        let slots = || (0..SLOTS).map(SlotId);
+        for slot in slots() {
+            let mut budget = Budget::new(1_000, 1 << 20).lazy();
+            world.collect_slot(slot, &mut budget).unwrap();
+        }
+        assert_eq!(world.heads(&tree), 0);
+        assert_eq!(world.store.buried() > 0, versions > 256);
+        for _ in 0..3 {
+            world.collect();
+        }
+        assert_eq!(world.store.buried() > 0, stays, "{versions} versions");
+        assert_eq!(world.deltas() > 1_000, stays, "{versions} versions");
+        assert_eq!(world.rows(&old, &tree), []);
+        world.rollback(old);
+        world.collect();
+        assert_eq!((world.store.buried(), world.deltas()), (0, 0));
+    }
 }
