@@ -141,7 +141,7 @@ impl Transaction {
             if rows > 0 && key <= last {
                 return Err(does_not_ascend(rows));
             }
-            self.engine().check_version_space()?;
+            self.check_version_space()?;
             self.with_rows(table, |rows| rows.put(&key, &value, Mode::Insert))?;
             rows += 1;
             std::mem::swap(&mut last, &mut key);

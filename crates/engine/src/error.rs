@@ -111,16 +111,17 @@ pub enum Error {
         file: Arc<str>,
     },
     /// Old versions take more space than they may, and the database is told to refuse writers then
-    /// ([`VersionPolicy::RefuseWriter`](crate::VersionPolicy::RefuseWriter)). Writers go on once old snapshots have ended;
+    /// ([`VersionPolicy::RefuseWriter`](crate::VersionPolicy::RefuseWriter)). Writers go on once those who keep them have ended;
     /// [`Database::holders`](crate::Database::holders) names them.
-    #[error(
-        "old versions take {bytes} bytes, at most {limit} are allowed: an old snapshot keeps them"
-    )]
+    #[error("old versions take {bytes} bytes, at most {limit} are allowed: {}", kept_by(*own))]
     VersionSpace {
         /// Bytes that they took when the writer was refused.
         bytes: u64,
         /// [`Config::version_bytes_max`](crate::Config::version_bytes_max).
         limit: u64,
+        /// More than half is what this transaction has changed itself, and needs to be able to roll back: it has to end. Else old snapshots, or other
+        /// transactions, keep them.
+        own: bool,
     },
     /// A memory budget is used up, or the system has no memory (or addresses) for a large value.
     #[error("memory limit reached: {what}")]
@@ -171,6 +172,14 @@ pub enum Error {
     /// An fsync failed earlier, or a thread of the database panicked. What was acknowledged before is safe; nothing is written any more.
     #[error("database is poisoned: an earlier fsync failed, or a thread of it panicked; reopen it")]
     Poisoned,
+}
+
+/// Who keeps old versions.
+fn kept_by(own: bool) -> &'static str {
+    match own {
+        true => "this transaction's own changes are most of that",
+        false => "an older snapshot keeps them, or another transaction's changes",
+    }
 }
 
 impl Error {

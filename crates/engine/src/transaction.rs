@@ -483,7 +483,7 @@ impl Transaction {
     fn put(&self, table: &Table, key: &[u8], value: &[u8], mode: Mode) -> Result<bool> {
         self.write_operation(|| {
             self.check_key(key)?;
-            self.engine().check_version_space()?;
+            self.check_version_space()?;
             self.with_rows(table, |rows| rows.put(key, value, mode))
         })
     }
@@ -514,7 +514,7 @@ impl Transaction {
             if self.check_key(key).is_err() {
                 return self.has_no_row(table);
             }
-            self.engine().check_version_space()?;
+            self.check_version_space()?;
             let mut change = |bytes: &mut [u8]| {
                 let _updating = Updating::begin(&self.updating);
                 change(bytes);
@@ -534,7 +534,7 @@ impl Transaction {
             if self.check_key(key).is_err() {
                 return self.has_no_row(table);
             }
-            self.engine().check_version_space()?;
+            self.check_version_space()?;
             self.with_rows(table, |rows| rows.delete(key))
         })
     }

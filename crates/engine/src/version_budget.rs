@@ -24,6 +24,7 @@ use crate::database::Database;
 use crate::engine::Engine;
 use crate::error::{Error, Result};
 use crate::holders::TransactionId;
+use crate::transaction::Transaction;
 use crate::versions::PAGES_MAX;
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -69,6 +70,8 @@ const STEPS_BETWEEN_MAX: u32 = 64;
 const STEPS_BETWEEN_LOOKS: u32 = 200;
 /// Steps of maintenance that a young snapshot is the oldest, before what is kept for it is looked for (B4).
 const STEPS_BETWEEN_ASKED: u32 = 3;
+/// Pages of its list of work in which a writer that is refused is looked for large values.
+const LOOKED_AT: usize = 64;
 /// From how many ticks on a snapshot is withdrawn whatever is kept for it, where promotion is off.
 const AGE_MIN: u64 = 6_250;
 
@@ -163,27 +166,6 @@ impl Engine {
         }
     }
 
-    /// B1: refuses a writer of rows where the space is used up.
-    #[inline]
-    pub fn check_version_space(&self) -> Result<()> {
-        if self.version_budget.refuses.load(Ordering::Relaxed) {
-            return self.refuse_writer();
-        }
-        Ok(())
-    }
-
-    #[cold]
-    fn refuse_writer(&self) -> Result<()> {
-        // Asked again: what has become free meanwhile is good for this one already.
-        if !self.note_version_space() {
-            return Ok(());
-        }
-        Err(Error::VersionSpace {
-            bytes: self.version_bytes(),
-            limit: self.config.version_bytes_max,
-        })
-    }
-
     /// Brings the flag that writers read up to date; true if they are refused.
     pub fn note_version_space(&self) -> bool {
         if self.config.version_policy != VersionPolicy::RefuseWriter {
@@ -274,6 +256,40 @@ impl Engine {
             .store
             .replaced_since(oldest.oldest, &running, PAGES_MAX);
         kept.is_ok_and(|kept| kept.bytes > self.config.version_bytes_max / 2)
+    }
+}
+
+impl Transaction {
+    /// B1: refuses a writer of rows where the space is used up.
+    #[inline]
+    pub(crate) fn check_version_space(&self) -> Result<()> {
+        if self.engine().version_budget.refuses.load(Ordering::Relaxed) {
+            return self.refuse_writer();
+        }
+        Ok(())
+    }
+
+    #[cold]
+    fn refuse_writer(&self) -> Result<()> {
+        let engine = self.engine();
+        // Asked again: what has become free meanwhile is good for this one already.
+        if !engine.note_version_space() {
+            return Ok(());
+        }
+        let inner = self.inner();
+        let own = match inner.has_written() {
+            true => {
+                let stamp = inner.stamp()?;
+                let (own, all) = engine.store.replaced_by(inner.slot(), stamp, LOOKED_AT)?;
+                own > all / 2
+            }
+            false => false,
+        };
+        Err(Error::VersionSpace {
+            bytes: engine.version_bytes(),
+            limit: engine.config.version_bytes_max,
+            own,
+        })
     }
 }
 

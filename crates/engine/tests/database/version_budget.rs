@@ -74,10 +74,11 @@ fn refused_writer_is_told_why_stays_usable_and_goes_on_when_the_snapshot_has_end
         .find_map(|round| overwrite(&database, &table, round).err())
         .expect("the space is used up");
     assert_eq!(error.family(), Family::Resource);
-    let Error::VersionSpace { bytes, limit } = error else {
+    assert!(error.to_string().contains("older snapshot"), "{error}");
+    let Error::VersionSpace { bytes, limit, own } = error else {
         panic!("{error}")
     };
-    assert!(bytes > limit && limit == BUDGET && over_budget(&database));
+    assert!(!own && bytes > limit && limit == BUDGET && over_budget(&database));
     let holder = database.holders().unwrap()[0];
     assert_eq!(holder.transaction, old.id());
     let tx = begin(&database);
@@ -542,6 +543,30 @@ fn holders_are_named_oldest_first_with_class_and_age() {
     assert!(database.holders().unwrap().is_empty());
 }
 
+/// Beside a snapshot that keeps little of it.
+#[test]
+fn writer_whose_own_updates_use_the_budget_up_is_told_so() {
+    let (database, table) = setup(VersionPolicy::RefuseWriter);
+    let old = begin(&database);
+    overwrite(&database, &table, 1).unwrap();
+    let tx = begin(&database);
+    let error = (0..100_000u32).find_map(|round| {
+        if round % 50 == 0 {
+            database.step().unwrap();
+        }
+        tx.upsert(&table, &key(round % KEYS), &[2; 200]).err()
+    });
+    let error = error.expect("the space is used up");
+    assert!(
+        matches!(error, Error::VersionSpace { own: true, .. }),
+        "{error}"
+    );
+    tx.rollback().unwrap();
+    settle(&database);
+    overwrite(&database, &table, 3).unwrap();
+    drop(old);
+}
+
 /// Puts a value of several pages in the place of whatever is there.
 fn put_large(database: &Database, table: &Table, byte: u8) -> Result<(), Error> {
     let tx = begin(database);
@@ -590,8 +615,20 @@ fn writers_are_refused_where_large_values_use_the_budget_up() {
         tx.upsert(&table, b"large", &[round; 20_000]).err()
     });
     let error = error.expect("a writer that replaces its own values, too, takes space");
-    assert!(matches!(error, Error::VersionSpace { .. }), "{error}");
+    assert!(
+        matches!(error, Error::VersionSpace { own: true, .. }),
+        "{error}"
+    );
+    assert!(error.to_string().contains("own changes"), "{error}");
     assert!(over_budget(&database));
+    // Who has replaced little, or nothing, is told that it is another.
+    let other = begin(&database);
+    let error = other.upsert(&table, b"other", b"v").unwrap_err();
+    assert!(
+        matches!(error, Error::VersionSpace { own: false, .. }),
+        "{error}"
+    );
+    drop(other);
     tx.rollback().unwrap();
     // What is reverted takes no space: nobody is refused any more.
     assert!(!over_budget(&database));

@@ -361,7 +361,7 @@ impl From<vellum::Error> for SqlError {
                 "cannot write in a read-only transaction".to_owned(),
             ),
             E::OutOfSpace { .. } => (sqlstate::DISK_FULL, error.to_string()),
-            E::VersionSpace { .. } => (sqlstate::DISK_FULL, error.to_string()),
+            E::VersionSpace { .. } => (sqlstate::CONFIGURATION_LIMIT_EXCEEDED, error.to_string()),
             E::MemoryLimit { .. } => (sqlstate::OUT_OF_MEMORY, error.to_string()),
             E::Corruption { .. } | E::ForeignFormat { .. } => {
                 (sqlstate::DATA_CORRUPTED, error.to_string())
@@ -375,7 +375,16 @@ impl From<vellum::Error> for SqlError {
             }
             _ => (sqlstate::INTERNAL_ERROR, error.to_string()),
         };
-        Self::new(state, message)
+        let own = Self::new(state, message);
+        match error {
+            E::VersionSpace { own: true, .. } => {
+                own.with_hint("End the transaction; change fewer rows in one.")
+            }
+            E::VersionSpace { own: false, .. } => {
+                own.with_hint("End old transactions: vellum_snapshots tells who they are.")
+            }
+            _ => own,
+        }
     }
 }
 

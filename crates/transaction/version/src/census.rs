@@ -158,6 +158,32 @@ impl VersionStore {
         Ok(sum)
     }
 
+    /// Bytes of before-images and of large values that the transaction with this stamp, which runs in `slot`, has replaced or deleted itself, and of all of them. Its
+    /// large values are looked for in `pages_max` pages.
+    ///
+    /// # Errors
+    /// Storage errors.
+    pub fn replaced_by(
+        &self,
+        slot: SlotId,
+        stamp: Timestamp,
+        pages_max: usize,
+    ) -> Result<(u64, u64)> {
+        let all = self.versions().total().bytes + self.chain_bytes() + self.dropped_total().bytes;
+        let Some(versions) = self.slot(slot) else {
+            return Ok((0, all));
+        };
+        let images = versions.account(|accounts| accounts.between(stamp, Timestamp::MAX));
+        let mut own = images.bytes;
+        let (list, page_size) = (&versions.work, self.context().page_size());
+        let from = delta::key(stamp, 0);
+        self.walk_list(list, &from, &mut Look::of(pages_max), |_, _, entry| {
+            own += Work::decode(entry, list)?.chain_bytes(page_size);
+            Ok(())
+        })?;
+        Ok((own, all))
+    }
+
     /// Calls `each` with what stands on lists and in rows; false if there were more pages than `pages_max`.
     fn look(&self, pages_max: usize, mut each: impl FnMut(Found)) -> Result<bool> {
         let mut look = Look::of(pages_max);
