@@ -7,6 +7,7 @@ use crate::shell;
 use clap::{Args, Parser, Subcommand};
 use std::ops::Bound;
 use std::path::PathBuf;
+use vellum_server::VersionPolicy;
 
 /// Where a dump starts and ends.
 pub type Range = (Bound<Vec<u8>>, Bound<Vec<u8>>);
@@ -148,6 +149,27 @@ impl Memory {
     /// Memory for changes, in bytes.
     pub fn memory_bytes(&self) -> u64 {
         self.memory_mib << 20
+    }
+}
+
+/// How much old versions may take.
+#[derive(Debug, Args)]
+pub struct VersionLimit {
+    /// Most of old versions, on disk and in memory together, in MiB; 0: no limit
+    #[arg(long, value_name = "MIB", env = "VELLUM_VERSION_MIB_MAX")]
+    pub version_mib_max: Option<u64>,
+    /// What happens where they take more: `spill` (they go on growing), `refuse` (statements that change rows fail, 53400), or
+    /// `too-old` (the oldest transaction fails, 72000)
+    #[arg(long, value_name = "POLICY", env = "VELLUM_VERSION_POLICY", value_parser = version_policy)]
+    pub version_policy: Option<VersionPolicy>,
+}
+
+fn version_policy(text: &str) -> Result<VersionPolicy, String> {
+    match text {
+        "spill" => Ok(VersionPolicy::Spill),
+        "refuse" => Ok(VersionPolicy::Refuse),
+        "too-old" => Ok(VersionPolicy::TooOld),
+        _ => Err("`spill`, `refuse` or `too-old`".into()),
     }
 }
 

@@ -1,5 +1,6 @@
 //! `vellum serve`: settings from a file, the environment and flags, in that order, and a server with them.
 
+use crate::args::VersionLimit;
 use crate::exit::Failure;
 use clap::Args;
 use std::io::Write;
@@ -105,6 +106,8 @@ pub struct Options {
     /// Most transactions at once
     #[arg(long, value_name = "N", env = "VELLUM_TRANSACTIONS_MAX")]
     transactions_max: Option<u16>,
+    #[command(flatten)]
+    versions: VersionLimit,
     /// Print the settings as a file and end
     #[arg(long)]
     print_config: bool,
@@ -162,6 +165,8 @@ impl Options {
         lay(&self.pool_mib, &mut s.pool_mib);
         lay(&self.log_mib_max, &mut s.log_mib_max);
         lay(&self.transactions_max, &mut s.transactions_max);
+        lay(&self.versions.version_mib_max, &mut s.version_mib_max);
+        lay(&self.versions.version_policy, &mut s.version_policy);
         Ok(settings)
     }
 }
@@ -210,12 +215,17 @@ pub fn run(options: &Options, out: &mut dyn Write) -> Result<bool, Failure> {
 mod tests {
     use crate::args::{Arguments, Command};
     use clap::Parser;
+    use vellum_server::VersionPolicy;
 
     #[test]
     fn flags_are_laid_over_the_file() {
         let directory = tempfile::tempdir().unwrap();
         let file = directory.path().join("vellum.toml");
-        std::fs::write(&file, "data = \"x\"\nconnections_max = 7\nlog = \"warn\"\n").unwrap();
+        std::fs::write(
+            &file,
+            "data = \"x\"\nconnections_max = 7\nlog = \"warn\"\nversion_policy = \"too-old\"\n",
+        )
+        .unwrap();
         let arguments = [
             "vellum",
             "serve",
@@ -228,6 +238,8 @@ mod tests {
             "--tls",
             "--log-statements-ms",
             "-1",
+            "--version-mib-max",
+            "9",
         ];
         let Command::Serve { options } = Arguments::try_parse_from(arguments).unwrap().command
         else {
@@ -238,5 +250,7 @@ mod tests {
         assert_eq!(settings.listen, ["[::1]:1", "127.0.0.1:2"]);
         assert!(settings.tls);
         assert_eq!((settings.connections_max, &*settings.log), (7, "warn"));
+        let limit = (settings.version_mib_max, settings.version_policy);
+        assert_eq!(limit, (9, VersionPolicy::TooOld));
     }
 }

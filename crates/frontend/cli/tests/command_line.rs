@@ -701,3 +701,29 @@ fn what_is_made_is_its_owners_alone() {
         }
     }
 }
+
+/// There is one transaction at a time: what it has changed itself is what meets the limit.
+#[test]
+fn shell_has_a_limit_of_old_versions() {
+    let world = World::new();
+    let path = world.path("limited");
+    let run = |more: &[&str]| vellum(&[&["sql", "--data", &path], more].concat());
+    let fill =
+        "CREATE TABLE t AS SELECT n, repeat('a', 600) AS v FROM generate_series(1, 5000) AS s(n)";
+    let change = "UPDATE t SET v = repeat('b', 599)";
+    let limit = ["--version-mib-max", "1", "--version-policy", "refuse"];
+    let filled = run(&[&limit[..], &["-c", fill]].concat());
+    assert_eq!(code(&filled), 0, "{}", stderr(&filled));
+    let refused = run(&[&limit[..], &["-c", change]].concat());
+    assert_eq!(code(&refused), 1);
+    let told = stderr(&refused);
+    assert!(
+        told.contains("53400") && told.contains("own changes"),
+        "{told}"
+    );
+    let done = run(&["-c", change]);
+    assert_eq!(code(&done), 0, "{}", stderr(&done));
+    let wrong = run(&["--version-policy", "refuse", "-c", "SELECT 1"]);
+    assert_eq!(code(&wrong), 2);
+    assert!(stderr(&wrong).contains("version_mib_max"));
+}

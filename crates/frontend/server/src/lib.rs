@@ -42,4 +42,4 @@ pub mod wire;
 
 pub use logging::start as start_logging;
 pub use server::{Server, StartError, StopSignals};
-pub use settings::{LogFormat, Settings, SettingsError};
+pub use settings::{LogFormat, Settings, SettingsError, VersionPolicy, limit_versions};

@@ -18,7 +18,7 @@ use crate::http::Http;
 use crate::listen;
 use crate::secret;
 use crate::sessions::Sessions;
-use crate::settings::{Settings, SettingsError};
+use crate::settings::{Settings, SettingsError, limit_versions};
 use crate::tls::Tls;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
@@ -322,6 +322,7 @@ fn open_engine(settings: &Settings) -> Result<Database, StartError> {
     let mut config = Config::default().pool_bytes(settings.pool_mib << 20);
     config.log_bytes_max = settings.log_mib_max << 20;
     config.slots_max = settings.transactions_max;
+    let config = limit_versions(config, settings.version_mib_max, settings.version_policy)?;
     Database::open(&settings.data, config).map_err(|error| StartError::Database {
         directory: settings.data.display().to_string(),
         error,

@@ -7,9 +7,12 @@ use crate::memory::default_pool_mib;
 use serde::{Deserialize, Serialize};
 use std::path::{Path, PathBuf};
 use thiserror::Error;
+use vellum::Config;
 
 /// Longest file of settings that is read.
 const FILE_BYTES_MAX: u64 = 1 << 20;
+/// Largest size in MiB.
+const MIB_MAX: u64 = 1 << 30;
 
 /// Settings of the server.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -67,6 +70,51 @@ pub struct Settings {
     pub log_mib_max: u64,
     /// Most transactions at once.
     pub transactions_max: u16,
+    /// Most of old versions, on disk and in memory together, in MiB; 0 for no limit.
+    pub version_mib_max: u64,
+    /// What happens where they take more.
+    pub version_policy: VersionPolicy,
+}
+
+/// What happens where old versions take more than [`Settings::version_mib_max`].
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum VersionPolicy {
+    /// They go on growing, on disk.
+    #[default]
+    Spill,
+    /// Statements that change rows fail (`53400`) until old transactions have ended.
+    Refuse,
+    /// The oldest transaction is given up: its next statement fails (`72000`).
+    TooOld,
+}
+
+impl From<VersionPolicy> for vellum::VersionPolicy {
+    fn from(policy: VersionPolicy) -> Self {
+        match policy {
+            VersionPolicy::Spill => Self::Spill,
+            VersionPolicy::Refuse => Self::RefuseWriter,
+            VersionPolicy::TooOld => Self::SnapshotTooOld,
+        }
+    }
+}
+
+/// Limits old versions to `mib_max` MiB; 0 for no limit.
+///
+/// # Errors
+/// A policy without a limit, or a limit above 2^30.
+pub fn limit_versions(
+    config: Config,
+    mib_max: u64,
+    policy: VersionPolicy,
+) -> Result<Config, SettingsError> {
+    let invalid = |what: &str| Err(SettingsError::Value(what.to_owned()));
+    match mib_max {
+        0 if policy == VersionPolicy::Spill => Ok(config),
+        0 => invalid("version_policy needs a limit, and version_mib_max is 0, which is none"),
+        1..=MIB_MAX => Ok(config.version_bytes_max(mib_max << 20, policy.into())),
+        _ => invalid("version_mib_max is at most 2^30"),
+    }
 }
 
 /// Form of the log.
@@ -127,6 +175,8 @@ impl Default for Settings {
             pool_mib: default_pool_mib(),
             log_mib_max: 1024,
             transactions_max: 1024,
+            version_mib_max: 0,
+            version_policy: VersionPolicy::default(),
         }
     }
 }
@@ -173,9 +223,10 @@ impl Settings {
         if self.login_timeout_seconds == 0 {
             return invalid("login_timeout_seconds must not be 0");
         }
-        if self.pool_mib == 0 || self.pool_mib > 1 << 30 || self.log_mib_max > 1 << 30 {
+        if self.pool_mib == 0 || self.pool_mib > MIB_MAX || self.log_mib_max > MIB_MAX {
             return invalid("pool_mib and log_mib_max are at most 2^30, and pool_mib is not 0");
         }
+        limit_versions(Config::default(), self.version_mib_max, self.version_policy)?;
         if self.tls_certificate.as_os_str().is_empty() != self.tls_key.as_os_str().is_empty() {
             return invalid("tls_certificate and tls_key belong together");
         }
@@ -199,6 +250,8 @@ mod tests {
         let settings = Settings {
             tls: true,
             log_format: LogFormat::Json,
+            version_mib_max: 512,
+            version_policy: VersionPolicy::TooOld,
             listen: vec!["[::1]:5433".into(), "127.0.0.1:0".into()],
             ..usable()
         };
@@ -224,13 +277,15 @@ mod tests {
 
     #[test]
     fn values_that_make_no_sense_are_refused() {
-        let cases: [fn(&mut Settings); 7] = [
+        let cases: [fn(&mut Settings); 9] = [
             |s| s.data = PathBuf::new(),
             |s| (s.listen, s.unix_socket) = (vec![], false),
             |s| s.connections_reserved = s.connections_max,
             |s| s.message_mib_max = 0,
             |s| s.login_timeout_seconds = 0,
             |s| s.pool_mib = 0,
+            |s| s.version_policy = VersionPolicy::Refuse,
+            |s| s.version_mib_max = u64::MAX,
             |s| s.tls_key = "key".into(),
         ];
         for (number, change) in cases.into_iter().enumerate() {

@@ -14,6 +14,7 @@ mod meta;
 mod print;
 mod split;
 
+use crate::args::VersionLimit;
 use crate::exit::Failure;
 use clap::Args;
 use listen::Listener;
@@ -23,6 +24,7 @@ use std::io::{self, BufRead, IsTerminal, Write};
 use std::path::{Path, PathBuf};
 use vellum::{Config, Database};
 use vellum_base::clock::monotonic_nanos;
+use vellum_server::limit_versions;
 use vellum_sql::{
     DATABASE, FIRST_ROLE, Progress, Session, SessionOptions, SqlDatabase, SqlError,
     TransactionStatus,
@@ -55,6 +57,8 @@ pub struct Options {
     /// Memory for pages, in MiB
     #[arg(long, value_name = "MIB", default_value_t = 256, value_parser = clap::value_parser!(u64).range(1..=1 << 30))]
     pool_mib: u64,
+    #[command(flatten)]
+    versions: VersionLimit,
 }
 
 /// A shell at work.
@@ -86,6 +90,10 @@ const DEPTH_MAX: usize = 20;
 /// Opens the database and runs what it is told; false if something failed.
 pub fn run(options: &Options, out: &mut dyn Write) -> Result<bool, Failure> {
     let config = Config::default().pool_bytes(options.pool_mib << 20);
+    let limit = &options.versions;
+    let (mib_max, policy) = (limit.version_mib_max, limit.version_policy);
+    let config = limit_versions(config, mib_max.unwrap_or(0), policy.unwrap_or_default())
+        .map_err(|error| Failure::usage(error.to_string()))?;
     let engine = Database::open(&options.data, config)
         .map_err(|error| Failure::database(&options.data, error))?;
     let failed = |error: SqlError| Failure::failed(error.to_string());

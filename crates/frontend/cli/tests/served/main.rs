@@ -12,3 +12,4 @@ mod program;
 mod psql;
 mod serve;
 mod tokio;
+mod version_limit;

@@ -72,10 +72,11 @@ fn crash_a_server_that_was_killed_starts_again() {
 #[test]
 fn what_cannot_be_served_is_refused_with_a_reason() {
     let folder = tempfile::tempdir().unwrap();
-    let cases: [(&[&str], i32, &str); 4] = [
+    let cases: [(&[&str], i32, &str); 5] = [
         (&["--listen", "0.0.0.0:0"], 2, "--insecure-listen"),
         (&["--http", "0.0.0.0:0"], 2, "--insecure-http"),
         (&["--connections-max", "3"], 2, "connections_reserved"),
+        (&["--version-policy", "refuse"], 2, "version_mib_max"),
         (&["--config", "nowhere.toml"], 2, "nowhere.toml"),
     ];
     for (more, code, reason) in cases {
