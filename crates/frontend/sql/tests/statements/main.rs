@@ -36,6 +36,7 @@ mod lists;
 mod loads;
 mod locks;
 mod notices;
+mod old_versions;
 mod parts;
 mod places;
 mod portals;
