@@ -102,6 +102,13 @@ const STORE: Tool = tool(
     "vellum_version",
     "prop_snapshots",
 );
+/// Bodies of many lengths, in rows that have no room for all of them.
+const FAT: Tool = tool(
+    "fat rows and a model",
+    "vellum-version",
+    "vellum_version",
+    "prop_every_snapshot_reads_fat_rows",
+);
 /// Random histories hardly ever insert, by an old writer, the very key that came and went: these do.
 const DROPS: Tool = tool(
     "old writers over dropped rows",
@@ -156,7 +163,7 @@ const SCHEDULES: Tool = tool(
 );
 
 /// Which tools are to catch which bug. The names are those of `vellum_base::planted`.
-const BUGS: [(&str, &[Tool]); 34] = [
+const BUGS: [(&str, &[Tool]); 35] = [
     ("no-conflict-check", &[LISTS, SCHEDULES]),
     ("watermark-too-new", &[VARIANTS]),
     ("commit-log-too-late", &[LISTS]),
@@ -180,6 +187,7 @@ const BUGS: [(&str, &[Tool]); 34] = [
     ("swept-too-early", &[STORE]),
     ("purged-too-early", &[STORE]),
     ("displaced-too-much", &[STORE]),
+    ("spilled-stale", &[FAT]),
     ("shortcut-too-far", &[STORE]),
     ("adopted-for-good", &[MODEL]),
     ("ring-cut-short", &[POWER_LONG]),

@@ -54,6 +54,8 @@ pub enum Bug {
     PurgedTooEarly,
     /// The newest old version of a fat row gives its place to the next one whoever sees it.
     DisplacedTooMuch,
+    /// A body that stands whole in a fat row and has to leave it is kept as that of the next newer version.
+    SpilledStale,
     /// An old snapshot goes past versions by a shortcut that is for older ones.
     ShortcutTooFar,
     /// A tree or chain that is adopted is not listed again by a rollback.
@@ -79,7 +81,7 @@ pub enum Bug {
 }
 
 /// The bugs by their names.
-pub const BUGS: [(&str, Bug); 34] = [
+pub const BUGS: [(&str, Bug); 35] = [
     ("no-conflict-check", Bug::NoConflictCheck),
     ("watermark-too-new", Bug::WatermarkTooNew),
     ("commit-log-too-late", Bug::CommitLogTooLate),
@@ -103,6 +105,7 @@ pub const BUGS: [(&str, Bug); 34] = [
     ("swept-too-early", Bug::SweptTooEarly),
     ("purged-too-early", Bug::PurgedTooEarly),
     ("displaced-too-much", Bug::DisplacedTooMuch),
+    ("spilled-stale", Bug::SpilledStale),
     ("shortcut-too-far", Bug::ShortcutTooFar),
     ("adopted-for-good", Bug::AdoptedForGood),
     ("ring-cut-short", Bug::RingCutShort),
