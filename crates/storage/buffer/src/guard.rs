@@ -14,7 +14,7 @@
 //! Concurrency: a page that is written through a guard is marked dirty at release, not at the first
 //! write: nobody else reads the flag of an exclusively latched page without waiting for it.
 
-use crate::burst::load_all;
+use crate::burst::{load_all, load_most, move_most, store_all, store_most};
 use crate::page::{PageHeader, PageHeaderMut};
 use crate::pool::Pool;
 use crate::private::PageBuf;
@@ -69,6 +69,8 @@ fn copy_out(words: &PageWords, offset: usize, out: &mut [u8]) {
     let Some(run) = words.get(index..index.wrapping_add(needed)) else {
         return copy_past_end(words, offset, out);
     };
+    let done = load_most(words, offset, out);
+    let (run, out) = (&run[done / 8..], &mut out[done..]);
     let load = |word: &PageWord| u64::from_le(word.load(Ordering::Relaxed));
     let (chunks, tail) = out.as_chunks_mut::<8>();
     let whole = chunks.len();
@@ -505,6 +507,8 @@ impl PageWrite for Exclusive<'_> {
             let value = u64::from_le_bytes(*last) >> (64 - 8 * tail);
             merge(&words[words.len() - 1], 0, tail, value);
         }
+        let done = store_most(chunks, whole);
+        (whole, chunks) = (&whole[done..], &chunks[8 * done..]);
         for word in whole {
             let Some((chunk, rest)) = chunks.split_first_chunk::<8>() else {
                 break;
@@ -521,24 +525,33 @@ impl PageWrite for Exclusive<'_> {
             "pages of one database have one size"
         );
         self.written = true;
-        // In native order: the words in memory are the bytes of the page.
-        for (word, from) in self.words.iter().zip(from.words()) {
-            word.store(*from, Ordering::Relaxed);
+        store_all(from.words(), self.words);
+    }
+
+    #[inline]
+    fn change_words(&mut self, words: std::ops::Range<usize>, mut change: impl FnMut(u64) -> u64) {
+        self.written = true;
+        for word in &self.words[words] {
+            let changed = change(u64::from_le(word.load(Ordering::Relaxed)));
+            word.store(changed.to_le(), Ordering::Relaxed);
         }
     }
 
     #[inline]
     fn move_words(&mut self, from: usize, to: usize, count: usize) {
         self.written = true;
-        let (from, to) = (&self.words[from..from + count], &self.words[to..to + count]);
-        // The slices may overlap: they are of atomics.
-        let pairs = from.iter().zip(to);
-        if to.as_ptr() < from.as_ptr() {
+        let done = move_most(self.words, 8 * from, to, count);
+        let rest = count - done;
+        if to < from {
+            let (from, to) = (from + done, to + done);
+            let (from, to) = (&self.words[from..from + rest], &self.words[to..to + rest]);
+            // The slices may overlap: they are of atomics.
+            let pairs = from.iter().zip(to);
             pairs.for_each(|(from, to)| to.store(from.load(Ordering::Relaxed), Ordering::Relaxed));
         } else {
-            pairs
-                .rev()
-                .for_each(|(from, to)| to.store(from.load(Ordering::Relaxed), Ordering::Relaxed));
+            let (from, to) = (&self.words[from..from + rest], &self.words[to..to + rest]);
+            let pairs = from.iter().zip(to).rev();
+            pairs.for_each(|(from, to)| to.store(from.load(Ordering::Relaxed), Ordering::Relaxed));
         }
     }
 
@@ -548,18 +561,22 @@ impl PageWrite for Exclusive<'_> {
             return self.move_words(base, to, count);
         }
         self.written = true;
+        let done = move_most(self.words, from, to, count);
+        let rest = count - done;
         let both = |low: u64, high: u64| (low >> shift | high << (64 - shift)).to_le();
-        let into = &self.words[to..to + count];
         if to <= base {
+            let (base, to) = (base + done, to + done);
+            let into = &self.words[to..to + rest];
             let mut low = load(self.words, base);
-            for (from, to) in self.words[base + 1..=base + count].iter().zip(into) {
+            for (from, to) in self.words[base + 1..=base + rest].iter().zip(into) {
                 let high = u64::from_le(from.load(Ordering::Relaxed));
                 to.store(both(low, high), Ordering::Relaxed);
                 low = high;
             }
         } else {
-            let mut high = load(self.words, base + count);
-            for (from, to) in self.words[base..base + count].iter().zip(into).rev() {
+            let into = &self.words[to..to + rest];
+            let mut high = load(self.words, base + rest);
+            for (from, to) in self.words[base..base + rest].iter().zip(into).rev() {
                 let low = u64::from_le(from.load(Ordering::Relaxed));
                 to.store(both(low, high), Ordering::Relaxed);
                 high = low;

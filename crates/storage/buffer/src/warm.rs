@@ -24,7 +24,9 @@ impl Pool {
 #[inline]
 pub(crate) fn warm_words(words: &PageWords, bytes: Range<usize>) {
     let words = words.get(bytes.start / 8..bytes.end.div_ceil(8).min(words.len()));
-    for line in words.unwrap_or_default().chunks(LINE_BYTES / 8) {
-        warm(&line[0]);
+    let (lines, rest) = words.unwrap_or_default().as_chunks::<{ LINE_BYTES / 8 }>();
+    lines.iter().for_each(warm);
+    if let Some(word) = rest.first() {
+        warm(word);
     }
 }

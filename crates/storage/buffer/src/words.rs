@@ -8,7 +8,7 @@
 //! Invariants:
 //! - W1 No method panics or reads outside the page, whatever the offsets: an optimistic reader
 //!   computes offsets from torn words. Out-of-range reads give zero; the caller validates later.
-//! - W2 Writers change a page only through [`PageWrite::set_word`], so that a racing reader sees
+//! - W2 Writers change a page only word by word ([`PageWrite::set_word`], many at once: burst.rs), so that a racing reader sees
 //!   each word old or new, never torn.
 
 use crate::private::PageBuf;
@@ -242,6 +242,18 @@ pub trait PageWrite: PageRead {
     fn set_words(&mut self, index: usize, words: &[u64]) {
         for (at, word) in words.iter().enumerate() {
             self.set_word(index + at, *word);
+        }
+    }
+
+    /// Replaces each of `words` by what `change` makes of it.
+    ///
+    /// # Panics
+    /// If they are not inside the page.
+    #[inline]
+    fn change_words(&mut self, words: Range<usize>, mut change: impl FnMut(u64) -> u64) {
+        for at in words {
+            let word = self.word(at);
+            self.set_word(at, change(word));
         }
     }
 

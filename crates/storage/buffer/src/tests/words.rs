@@ -88,6 +88,54 @@ fn prop_writes_and_moves_equal_those_of_a_byte_slice() {
     }
 }
 
+/// Long runs go by another way than short ones in a page of the pool, and may overlap.
+#[test]
+fn prop_long_runs_of_a_latched_page_are_written_moved_and_read_as_those_of_a_byte_slice() {
+    const SIZE: usize = 4096;
+    let mut random = random();
+    let (pool, _) = memory_pool(SIZE, 32, 4);
+    let page = nth(&pool, 0);
+    make(&pool, page, 0, 1);
+    let mut bytes = vec![0_u8; SIZE];
+    random.fill(&mut bytes);
+    let mut whole = PageBuf::new(SIZE);
+    whole.write(0, &bytes);
+    let mut exclusive = pool.exclusive(page).unwrap();
+    exclusive.copy_from(&whole);
+    for round in 0..ROUNDS / 10 {
+        // Near one another, or anywhere.
+        let at = random.below(SIZE as u64 + 1) as usize;
+        let length = random.below((SIZE - at) as u64 + 1) as usize;
+        let near = (at + random.below(40) as usize).saturating_sub(20);
+        let to = match round % 2 {
+            0 => near.min(SIZE - length),
+            _ => random.below((SIZE - length) as u64 + 1) as usize,
+        };
+        match random.below(3) {
+            0 => {
+                let mut run = vec![0; length];
+                random.fill(&mut run);
+                exclusive.write(at, &run);
+                bytes[at..at + length].copy_from_slice(&run);
+            }
+            1 => {
+                exclusive.move_within(at, to, length);
+                bytes.copy_within(at..at + length, to);
+            }
+            _ => {
+                let (from, to, count) = (at / 8, to / 8, length / 8);
+                exclusive.move_words(from, to, count);
+                bytes.copy_within(8 * from..8 * (from + count), 8 * to);
+            }
+        }
+        let mut out = vec![1; length];
+        exclusive.copy_out(at, &mut out);
+        assert_eq!(out, bytes[at..at + length], "{length} from {at}, {to}");
+        exclusive.copy_to(&mut whole);
+        assert!(whole.as_bytes() == bytes, "{length} from {at} to {to}");
+    }
+}
+
 #[test]
 fn prop_reads_equal_those_of_a_byte_slice_and_are_zero_outside() {
     let mut random = random();
