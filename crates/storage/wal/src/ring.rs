@@ -101,19 +101,26 @@ impl Ring {
         self.end += data.len() as u64;
     }
 
-    /// Appends bytes that stand in several places, `length` together; there is room (`free`).
+    /// Appends bytes that stand in several places, `length` together; there is room (`free`). In groups, as their owners have them: a chain of
+    /// iterators asks itself at each part where it stands.
     #[inline]
-    pub fn put_all<'d>(&mut self, length: usize, parts: impl Iterator<Item = &'d [u8]>) {
+    pub fn put_all(&mut self, length: usize, groups: [&[&[u8]]; 3]) {
         debug_assert!(length <= self.free(), "space was not reserved");
         let at = (self.end & (self.bytes.len() as u64 - 1)) as usize;
         let Some(mut to) = self.bytes.get_mut(at..at + length) else {
             // Around the end of the ring.
-            return parts.for_each(|part| self.put(part));
+            return groups
+                .iter()
+                .copied()
+                .flatten()
+                .for_each(|part| self.put(part));
         };
-        for part in parts {
-            let (here, behind) = to.split_at_mut(part.len());
-            here.copy_from_slice(part);
-            to = behind;
+        for group in groups {
+            for part in group {
+                let (here, behind) = to.split_at_mut(part.len());
+                here.copy_from_slice(part);
+                to = behind;
+            }
         }
         debug_assert!(to.is_empty(), "as long as was said");
         self.end += length as u64;

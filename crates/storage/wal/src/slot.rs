@@ -348,8 +348,7 @@ impl SlotGuard<'_> {
         debug_assert!(header.flags & !crate::record::FLAGS_KNOWN == 0);
         let lsn = state.ring.end();
         let head = header.encode(redo_length, undo_length);
-        let parts = std::iter::once(&head[..]).chain(redo.iter().chain(undo).copied());
-        state.ring.put_all(length, parts);
+        state.ring.put_all(length, [&[&head], redo, undo]);
         let mut cost = length as u64;
         if header.flags & (FLAG_UNDOABLE | FLAG_COMPENSATION) != 0 {
             if header.flags & FLAG_UNDOABLE != 0 {
