@@ -97,9 +97,16 @@ impl Shape {
         let visible = |shape: &Shape| {
             shape.is_settled() || !shape.is_void() && shape.made_by.as_ref().is_none_or(&sees)
         };
-        let mut best = visible(self).then_some(self);
-        let mut at = self;
-        // Acquire (OnceLock): pairs with the release of `append`.
+        // What is settled hides what was before it, and mostly nothing else follows: few shapes are judged.
+        let (mut at, mut last) = (self, self);
+        // Acquire (OnceLock, here and below): pairs with the release of `append`.
+        while let Some(next) = last.next.get() {
+            if next.is_settled() {
+                at = next;
+            }
+            last = next;
+        }
+        let mut best = visible(at).then_some(at);
         while let Some(next) = at.next.get() {
             if visible(next) {
                 best = Some(next);

@@ -337,6 +337,26 @@ fn t8_a_settled_shape_is_judged_no_more_and_those_behind_it_are() {
 }
 
 #[test]
+fn t8_shapes_before_a_settled_one_are_judged_no_more_either() {
+    let world = World::new();
+    let base = world.table(Vec::new());
+    let closed = Shape::append(&base, ShapeChange::Close, version(5, 0));
+    let add = ShapeChange::AddIndex(world.index(2, 0..1, false));
+    let newest = Shape::append(&base, add, version(5, 1));
+    newest.settle();
+    assert!(!closed.is_settled(), "nobody used it");
+    let unasked = |_: &VersionStamp| -> bool { panic!("judged") };
+    for from in [&base, &*closed, &*newest] {
+        let found = from.resolve(unasked).expect("everybody sees it");
+        assert!(std::ptr::eq(found, &*newest));
+    }
+    // What follows is judged, as ever.
+    let dropped = Shape::append(&base, ShapeChange::Drop, version(9, 0));
+    assert!(!base.resolve(|_| false).unwrap().dropped);
+    assert!(base.resolve(|_| true).unwrap().dropped && !dropped.is_void());
+}
+
+#[test]
 fn prop_ranges_that_are_moved_apart_cover_the_same_bytes_in_a_bounded_image() {
     let mut random = Random::new(3);
     for _ in 0..2000 {

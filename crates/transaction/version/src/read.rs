@@ -209,6 +209,10 @@ impl VersionStore {
         delta: &mut Vec<u8>,
         hints: Option<&mut LeafHints>,
     ) -> Result<Resolved> {
+        if Header::is_of_cold(row) {
+            // Most rows are, and a whole header of each would be decoded for nothing.
+            return Ok(cold(row));
+        }
         match judge(view, row).ok_or_else(|| damaged("row header", tree.root()))? {
             Head::Seen(header, body) => {
                 row.truncate(body.end);
@@ -288,13 +292,19 @@ pub enum Resolved {
 #[inline(always)]
 pub fn visible_as_is(view: &View<'_>, row: &[u8]) -> Option<Resolved> {
     if Header::is_of_cold(row) {
-        return Some(Resolved::Visible(Visible {
-            overflow: false,
-            start: FROZEN_HEADER,
-            end: row.len(),
-        }));
+        return Some(cold(row));
     }
     visible_as_stamped(view, row)
+}
+
+/// What everybody sees of a [cold](Header::is_of_cold) row.
+#[inline(always)]
+fn cold(row: &[u8]) -> Resolved {
+    Resolved::Visible(Visible {
+        overflow: false,
+        start: FROZEN_HEADER,
+        end: row.len(),
+    })
 }
 
 /// As [`visible_as_is`], of a row that is not cold. Apart from that, so that the one byte of those that are is looked at without a call.
