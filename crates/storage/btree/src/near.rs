@@ -8,7 +8,7 @@ use crate::read::look_up;
 use crate::tree::Tree;
 use crate::write::LeafWrite;
 use vellum_base::{PageId, Result};
-use vellum_buffer::{Exclusive, Optimistic};
+use vellum_buffer::{Exclusive, Optimistic, first_eight};
 use vellum_sync::Backoff;
 
 /// How many places for trees a [`LeafHints`] has; each tree has one, by its number.
@@ -72,7 +72,7 @@ impl LeafHints {
 
     /// The leaf of a key, if it was expected; it is not any more.
     #[inline]
-    fn take_expected(&mut self, tree: PageId, key: &[u8]) -> Option<PageId> {
+    pub(crate) fn take_expected(&mut self, tree: PageId, key: &[u8]) -> Option<PageId> {
         if self.ahead_left == 0 {
             return None;
         }
@@ -118,25 +118,26 @@ pub(crate) fn place_of_tree(tree: PageId) -> usize {
     (tree.get().wrapping_mul(0x9E37_79B9_7F4A_7C15) >> (64 - PLACES.ilog2())) as usize
 }
 
-/// What a key of a tree is remembered by: others may have the same, which costs a look.
+/// What a key of a tree is remembered by: others may have the same, which costs a look. Numbers stand in keys with their most significant byte first, so
+/// that is how they are read: a product's upper bits, which say the place, know of all lower bits of its factors, but its lower bits nothing of the upper ones.
 #[inline]
 fn mark_of(tree: PageId, key: &[u8]) -> u64 {
-    let (head, tail) = key.split_at(key.len().saturating_sub(8));
-    let mut last = [0; 8];
-    last[..tail.len()].copy_from_slice(tail);
+    let (head, last) = match key.split_last_chunk::<8>() {
+        Some((head, last)) => (head, u64::from_be_bytes(*last)),
+        None => (&[][..], first_eight(key)),
+    };
     let head = head
         .iter()
         .rev()
         .take(8)
         .fold(0_u64, |sum, byte| sum << 8 | u64::from(*byte));
-    (u64::from_le_bytes(last) ^ head.rotate_left(29) ^ tree.get().rotate_left(47))
-        .wrapping_mul(0x9E37_79B9_7F4A_7C15)
+    (last ^ head.rotate_left(29) ^ tree.get().rotate_left(47)).wrapping_mul(0x9E37_79B9_7F4A_7C15)
 }
 
 /// Where it is.
 #[inline]
 fn place_of(mark: u64) -> usize {
-    (mark >> 32) as usize % AHEAD
+    (mark >> (64 - AHEAD.ilog2())) as usize
 }
 
 impl Tree {

@@ -3,6 +3,7 @@
 use crate::near::place_of_tree;
 use crate::testing::World;
 use crate::{LeafHints, Logging, Tree, TreeKind};
+use vellum_base::PageId;
 
 fn key(number: u64) -> [u8; 8] {
     number.to_be_bytes()
@@ -36,6 +37,37 @@ fn what_was_found_is_written_without_a_search() {
         drop(leaf);
         assert!(tree.get(&key(number), &mut row).unwrap());
         assert_eq!(row, [9; 16]);
+    }
+}
+
+/// The way down is gone once: ahead. Whatever bytes of the keys differ.
+#[test]
+fn leaves_of_keys_that_were_gone_ahead_for_are_found_by_their_own_keys() {
+    let world = World::new(4096, 64);
+    let tree = tree_of(&world, 4000);
+    type Kind = fn(u64) -> Vec<u8>;
+    let kinds: [(&str, Kind); 4] = [
+        ("eight bytes", |number| key(number).to_vec()),
+        ("in the middle", |number| key(number << 24).to_vec()),
+        ("four bytes", |number| {
+            (number as u32).to_be_bytes().to_vec()
+        }),
+        ("behind others", |number| {
+            [&[7; 9], &key(number)[..]].concat()
+        }),
+    ];
+    for (kind, make) in kinds {
+        let mut hints = LeafHints::default();
+        let keys: Vec<_> = (0..40).map(|number| make(31 * number)).collect();
+        for (number, key) in keys.iter().enumerate() {
+            hints.expect(&tree, key, PageId(1 + number as u64));
+        }
+        let found = keys.iter().enumerate().filter(|(number, key)| {
+            hints.take_expected(tree.root(), key) == Some(PageId(1 + *number as u64))
+        });
+        // Some meet others in their places.
+        let found = found.count();
+        assert!(found >= 32, "{kind}: {found} of {}", keys.len());
     }
 }
 
