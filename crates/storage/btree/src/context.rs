@@ -19,12 +19,12 @@ pub trait RowFormat: Send + Sync + fmt::Debug {
 }
 
 /// What shall become of a row when its leaf runs out of room.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verdict {
     /// It stays as it is.
     Keep,
-    /// It is replaced by this shorter payload, which has the same reduced form: nothing is logged.
-    Shrink(Vec<u8>),
+    /// It is replaced by the shorter payload that was appended, which has the same reduced form: nothing is logged.
+    Shrink,
     /// It goes, which is logged.
     Remove,
 }
@@ -32,8 +32,8 @@ pub enum Verdict {
 /// Judges rows before a leaf is split. Called without any latch.
 pub trait Cleaner: Send + Sync + fmt::Debug {
     /// What shall become of a row of tree `tree`. The verdict must stay right however much time
-    /// passes until it is carried out, as long as the row does not change.
-    fn judge(&self, tree: PageId, payload: &[u8]) -> Verdict;
+    /// passes until it is carried out, as long as the row does not change. A payload that it is to be replaced by is appended to `shorter`.
+    fn judge(&self, tree: PageId, payload: &[u8], shorter: &mut Vec<u8>) -> Verdict;
 }
 
 /// The environment of the trees of one database.

@@ -25,6 +25,7 @@
 mod append;
 mod bulk;
 mod change;
+mod clean;
 mod context;
 mod descend;
 pub mod detached;

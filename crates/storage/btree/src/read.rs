@@ -163,6 +163,12 @@ impl LeafCopy {
         self.id
     }
 
+    /// The copy itself.
+    pub(crate) fn page(&self) -> &PageBuf {
+        debug_assert!(self.is_whole());
+        &self.page
+    }
+
     /// Version of the page when it was copied.
     pub fn version(&self) -> u64 {
         self.version

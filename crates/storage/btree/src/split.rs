@@ -1,4 +1,4 @@
-//! Making room: clean, compact, split.
+//! Making room: a leaf is cleaned (`clean`), else split.
 //!
 //! A split touches the page, its parent and one new page; the records are the new page's image, where
 //! the old page was cut, the separator in the parent, and the allocation bit. A root split touches the
@@ -11,25 +11,22 @@
 //! see the parent's.
 
 use crate::change::{Change, Fresh};
-use crate::context::{Journal, Verdict};
+use crate::context::Journal;
 use crate::descend::Target;
 use crate::merge::copy;
 use crate::node::build::{
     Builder, Frame, Incoming, SplitPlan, entry, frame_of, plan_inner_split, plan_leaf_split,
     rebuild,
 };
-use crate::node::edit::NodeWrite;
 use crate::node::layout::{CHILD_BYTES, KIND_INNER, KIND_LEAF, NodeRead, record_bytes, separator};
-use crate::read::{LeafCopy, Seek};
-use crate::record::{CLEAN, KEEP_BELOW};
+use crate::record::KEEP_BELOW;
 use crate::tree::{Tree, TreeKind};
-use crate::write::LeafWrite;
 use std::ops::ControlFlow::{Break, Continue};
 use vellum_base::{PageId, Result};
-use vellum_buffer::{Exclusive, PageBuf, PageRead};
+use vellum_buffer::{PageBuf, PageRead};
 use vellum_metrics::Counter;
 use vellum_sync::Backoff;
-use vellum_wal::{FLAG_FIRST, Purpose, RecordHeader};
+use vellum_wal::Purpose;
 
 /// A leaf is split rather than cleaned where that would leave less than one part in so many free.
 const SPARE: usize = 16;
@@ -91,77 +88,6 @@ impl Tree {
         self.split_until(key, 0, Some(incoming), journal)
     }
 
-    /// Has the cleaner judge the rows of the leaf. True if there is room now.
-    fn clean(&self, incoming: &Incoming<'_>, journal: Option<Journal<'_>>) -> Result<bool> {
-        let Some(cleaner) = self.context().cleaner() else {
-            return Ok(false);
-        };
-        let mut copy = LeafCopy::new(self.context().page_size());
-        self.read_leaf(Seek::AtOrAfter(incoming.key), &mut copy)?;
-        // On a private copy: the cleaner may take time and latches of its own.
-        let mut verdicts = Vec::new();
-        for index in 0..copy.len() {
-            match cleaner.judge(self.root(), copy.payload(index)) {
-                Verdict::Keep => {}
-                verdict => verdicts.push((index, verdict)),
-            }
-        }
-        if verdicts.is_empty() {
-            return Ok(false);
-        }
-        self.reserve_change(journal)?;
-        // The rows that were judged are the rows that are there, or nothing is done.
-        let unchanged = self.try_unchanged(copy.page_id(), copy.version());
-        let known = unchanged.is_some();
-        let mut leaf = match unchanged {
-            Some(page) => {
-                self.check_covers(&page, incoming.key)?;
-                LeafWrite::new(self, page, incoming.key)
-            }
-            None => self.write(incoming.key)?,
-        };
-        let found = leaf.found();
-        let page = leaf.page_mut();
-        if !known && (page.page_id() != copy.page_id() || !same_rows(page, &copy)) {
-            return Ok(leaf.fits(incoming.payload));
-        }
-        let mut suffixes = Vec::new();
-        for (index, verdict) in verdicts.iter().rev() {
-            match verdict {
-                Verdict::Keep => {}
-                Verdict::Shrink(payload) => {
-                    debug_assert!(payload.len() <= copy.payload(*index).len());
-                    page.replace_at(*index, &[payload]);
-                }
-                Verdict::Remove => {
-                    let suffix = copy.key_parts(*index).1;
-                    suffixes.extend_from_slice(&(suffix.len() as u16).to_le_bytes());
-                    suffixes.extend_from_slice(suffix);
-                    page.remove_at(*index);
-                }
-            }
-        }
-        if !suffixes.is_empty() {
-            let journal = journal.expect("trees with rows are durable");
-            let mut slot = journal.slot.lock();
-            let header = RecordHeader {
-                kind: CLEAN,
-                flags: FLAG_FIRST,
-                page: page.page_id(),
-                tree: self.root(),
-                gsn: slot.draw(page.page_gsn()),
-            };
-            slot.append(&header, &[&suffixes], &[]);
-            drop(slot);
-            page.set_gsn(header.gsn);
-        }
-        // Positions have moved.
-        leaf.find_again();
-        Ok(leaf.fits(incoming.payload)
-            && leaf.found() == found
-            && leaf.free_bytes() >= incoming.spare)
-    }
-
     /// Splits the page of `key` at `level` until `incoming` fits, or once for inner pages.
     pub(crate) fn split_until(
         &self,
@@ -216,14 +142,14 @@ impl Tree {
         if incoming.is_some_and(|incoming| fits(&page, incoming)) {
             return Ok(Continue(Obstacle::Fits));
         }
-        let above = copy(&parent);
+        let (above, from) = (copy(&parent), copy(&page));
         let index = Target::Covering(key).child_index(&above, above.shape().count);
-        self.check_child(&above, index, (page.page_id(), &copy(&page)))?;
+        self.check_child(&above, index, (page.page_id(), &from))?;
         let Some(Halves {
             left,
             right,
             separator,
-        }) = halves(&page, key, incoming)
+        }) = halves(&from, key, incoming)
         else {
             // Nothing to separate: an inner page that others have split meanwhile.
             return Ok(Continue(Obstacle::Fits));
@@ -273,7 +199,7 @@ impl Tree {
             left,
             right,
             separator,
-        }) = halves(&root, key, incoming)
+        }) = halves(&copy(&root), key, incoming)
         else {
             return Ok(Continue(Obstacle::Fits));
         };
@@ -324,13 +250,6 @@ fn fits<P: PageRead + ?Sized>(page: &P, incoming: Incoming<'_>) -> bool {
     need + incoming.spare <= have
 }
 
-/// True if the leaf holds exactly the rows of the copy.
-fn same_rows(page: &Exclusive<'_>, copy: &LeafCopy) -> bool {
-    let mut now = PageBuf::to_overwrite(page.size());
-    page.copy_to(&mut now);
-    copy.same_rows(&now)
-}
-
 /// What a page becomes.
 struct Halves {
     left: PageBuf,
@@ -339,10 +258,8 @@ struct Halves {
 }
 
 /// Splits a page into two private ones. `None` if it has nothing to separate.
-fn halves(page: &Exclusive<'_>, key: &[u8], incoming: Option<Incoming<'_>>) -> Option<Halves> {
-    let size = page.size();
-    let mut from = PageBuf::to_overwrite(size);
-    page.copy_to(&mut from);
+fn halves(from: &PageBuf, key: &[u8], incoming: Option<Incoming<'_>>) -> Option<Halves> {
+    let size = from.size();
     let mut halves = Halves {
         left: PageBuf::to_overwrite(size),
         right: PageBuf::to_overwrite(size),
@@ -350,12 +267,12 @@ fn halves(page: &Exclusive<'_>, key: &[u8], incoming: Option<Incoming<'_>>) -> O
     };
     match incoming {
         Some(incoming) => {
-            let plan = plan_leaf_split(&from, incoming)?;
-            halves.cut_leaf(&from, plan);
+            let plan = plan_leaf_split(from, incoming)?;
+            halves.cut_leaf(from, plan);
         }
         None => {
-            let number = plan_inner_split(&from, key)?;
-            halves.cut_inner(&from, number);
+            let number = plan_inner_split(from, key)?;
+            halves.cut_inner(from, number);
         }
     }
     Some(halves)

@@ -467,8 +467,11 @@ impl Freezer {
 }
 
 impl Cleaner for Freezer {
-    fn judge(&self, _tree: PageId, payload: &[u8]) -> vellum_btree::Verdict {
+    fn judge(&self, _tree: PageId, payload: &[u8], shorter: &mut Vec<u8>) -> vellum_btree::Verdict {
         use vellum_btree::Verdict;
+        if Header::is_of_cold(payload) {
+            return Verdict::Keep;
+        }
         let Some((header, body)) = crate::row::newest(payload) else {
             return Verdict::Keep;
         };
@@ -483,12 +486,12 @@ impl Cleaner for Freezer {
                 }
             }
             Some(writer) if Horizon::published(&self.domain).is_frozen(&writer.version) => {
-                let mut row = Header::frozen(header.shape).encode().to_vec();
-                row.extend_from_slice(body);
-                Verdict::Shrink(row)
+                shorter.extend_from_slice(&Header::frozen(header.shape).encode());
+                shorter.extend_from_slice(body);
+                Verdict::Shrink
             }
-            Some(_) if header.fat => match crate::fat::trim(&self.domain, payload) {
-                Some(row) => Verdict::Shrink(row),
+            Some(_) if header.fat => match crate::fat::trim(&self.domain, payload, shorter) {
+                Some(()) => Verdict::Shrink,
                 None => Verdict::Keep,
             },
             _ => Verdict::Keep,

@@ -226,34 +226,21 @@ pub trait NodeWrite: PageWrite {
     /// length and counts the bytes. The gap has at least `extra` bytes.
     ///
     /// Rows grow when they are written for the first time since they were frozen, one after the other in a leaf that
-    /// is full but for a few bytes. So the record is copied into the gap only where that is the shorter way: it takes
-    /// its whole length from the gap, and a gap that is used up costs a compaction. Else the records below it move down
-    /// by `extra` bytes, which leaves no hole.
+    /// is full but for a few bytes. So the records below it move down by `extra` bytes, which leaves no hole: a record that is copied into the gap leaves
+    /// one of its whole length, and holes cost compactions, which move all of them and are several times as dear.
     fn grow_at(&mut self, index: usize, extra: usize) {
         let slot = self.slot(index);
         let mut shape = self.shape();
         debug_assert!(shape.gap() >= extra, "grown only after asking for room");
         let head = RECORD_OVERHEAD + slot.suffix;
-        let bytes = head + self.payload_len(slot) + extra;
-        if shape.gap() >= bytes && slot.offset - shape.heap > bytes {
-            shape.heap -= bytes;
-            self.move_within(slot.offset, shape.heap, head);
-            self.set_shape(shape);
-            let offset = shape.heap;
-            self.set_slot(index, Slot { offset, ..slot });
-            return;
-        }
         let (from, to) = (shape.heap, shape.heap - extra);
         self.move_within(from, to, slot.offset + head - from);
         shape.heap = to;
         self.set_shape(shape);
         let base = HEADER_BYTES / 8;
-        for at in base..base + shape.count {
-            let word = self.word(at);
-            if Slot::decode(word).offset <= slot.offset {
-                self.set_word(at, Slot::moved_down(word, extra));
-            }
-        }
+        self.change_words(base..base + shape.count, |word| {
+            Slot::moved_down(word, slot.offset, extra)
+        });
     }
 
     /// Overwrites bytes `offset..` of the payload of slot `index`; its length stays.

@@ -183,11 +183,14 @@ impl Slot {
         u64::from(self.head) << 32 | (self.offset as u64) << 16 | self.suffix as u64
     }
 
-    /// The word of a slot whose record moved down by `bytes`.
+    /// The word of a slot once all records at `offset` and below it have moved down by `bytes`. Compared in the place where the offset stands: who asks does so
+    /// of all slots of a leaf.
     #[inline]
-    pub(crate) fn moved_down(word: u64, bytes: usize) -> u64 {
-        debug_assert!(Self::decode(word).offset >= bytes);
-        word - ((bytes as u64) << 16)
+    pub(crate) fn moved_down(word: u64, offset: usize, bytes: usize) -> u64 {
+        let last = (offset as u32) << 16 | 0xffff;
+        let down = if word as u32 <= last { bytes } else { 0 };
+        debug_assert!(Self::decode(word).offset >= down);
+        word - ((down as u64) << 16)
     }
 
     /// Where the key suffix starts.
@@ -348,16 +351,21 @@ pub trait NodeRead: PageRead {
     #[inline]
     fn lower_bound(&self, count: usize, suffix: &[u8]) -> (usize, bool) {
         let head = u64::from(head_of(suffix));
-        let mut low = self.heads_below(0, count, head);
-        // Then the run of equal heads: mostly none or one slot, but all of them where a page without a fence has no
-        // prefix and all keys begin alike.
         let head_at = |at: usize| self.word(HEADER_BYTES / 8 + at) >> 32;
-        if low >= count || head_at(low) != head {
-            return (low, false);
-        }
-        let mut high = low + 1;
-        if high < count && head_at(high) == head {
-            high = self.heads_below(high, count, head + 1);
+        // All heads are alike where a page without a fence has no prefix and all keys begin alike: in the root and along the edges, so on
+        // most ways down.
+        let alike = count > 1 && head_at(0) == head && head_at(count - 1) == head;
+        let (mut low, mut high) = (0, count);
+        if !alike {
+            low = self.heads_below(0, count, head);
+            // Then the run of equal heads: mostly none or one slot.
+            if low >= count || head_at(low) != head {
+                return (low, false);
+            }
+            high = low + 1;
+            if high < count && head_at(high) == head {
+                high = self.heads_below(high, count, head + 1);
+            }
         }
         // As for the heads: no step is a branch on what was read.
         let behind = behind_head(suffix);

@@ -16,11 +16,13 @@ use vellum_io::{Directory, MemoryDirectory, OpenOptions, SimulatedDirectory};
 struct Sweeper;
 
 impl Cleaner for Sweeper {
-    fn judge(&self, _: PageId, payload: &[u8]) -> Verdict {
+    fn judge(&self, _: PageId, payload: &[u8], shorter: &mut Vec<u8>) -> Verdict {
         match body(payload) {
             Some(b"dead") => Verdict::Remove,
             Some(body) if payload[0] == 1 && body.len() % 3 == 0 => {
-                Verdict::Shrink([&[0], body].concat())
+                shorter.push(0);
+                shorter.extend_from_slice(body);
+                Verdict::Shrink
             }
             _ => Verdict::Keep,
         }

@@ -6,12 +6,12 @@ use crate::row::Header;
 use vellum_gc::Horizon;
 use vellum_txn::Domain;
 
-/// The row without its old versions, if all of them lie in the published dead zone.
+/// Appends the row without its old versions to `plain`, if all of them lie in the published dead zone.
 ///
 /// Slack stays, and so do rows of which somebody sees a version: a hot row would take the room again with its next update,
 /// and the leaf would be cleaned for every few updates of each of its rows. So do rows with full copies: those would
 /// have to go with them, and who cleans a leaf holds no latch that keeps the row as it is.
-pub(crate) fn trim(domain: &Domain, row: &[u8]) -> Option<Vec<u8>> {
+pub(crate) fn trim(domain: &Domain, row: &[u8], plain: &mut Vec<u8>) -> Option<()> {
     let fat = FatRow::decode(row)?;
     let newest = fat.header.writer?.version;
     let horizon = Horizon::published(domain);
@@ -35,8 +35,7 @@ pub(crate) fn trim(domain: &Domain, row: &[u8]) -> Option<Vec<u8>> {
     if let Some(writer) = &mut header.writer {
         writer.first |= pruned.newest_is_first;
     }
-    let mut plain = Vec::with_capacity(header.length() + fat.body.len());
     plain.extend_from_slice(&header.encode());
     plain.extend_from_slice(fat.body);
-    Some(plain)
+    Some(())
 }
