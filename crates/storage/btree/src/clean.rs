@@ -73,6 +73,7 @@ impl Tree {
             gsn = header.gsn;
         }
         // Not what the copy says of these: the same rows may have been marked meanwhile.
+        debug_assert!(gsn >= page.page_gsn());
         cleaned.set_u8(5, page.kind_and_flags().1);
         cleaned.set_word(1, gsn.get());
         page.copy_from(&cleaned);
@@ -107,7 +108,10 @@ impl Judged {
             Verdict::Keep => {}
             Verdict::Shrink => {
                 let shorter = start..self.shorter.len();
-                debug_assert!(shorter.len() <= payload.len());
+                assert!(
+                    shorter.len() <= payload.len(),
+                    "a cleaner makes rows shorter"
+                );
                 self.changes.push((index, Some(shorter)));
             }
             Verdict::Remove => {

@@ -32,7 +32,8 @@ pub enum Verdict {
 /// Judges rows before a leaf is split. Called without any latch.
 pub trait Cleaner: Send + Sync + fmt::Debug {
     /// What shall become of a row of tree `tree`. The verdict must stay right however much time
-    /// passes until it is carried out, as long as the row does not change. A payload that it is to be replaced by is appended to `shorter`.
+    /// passes until it is carried out, as long as the row does not change. What it is to be replaced by
+    /// is appended to `shorter`, no longer than it is; nothing is where it stays or goes.
     fn judge(&self, tree: PageId, payload: &[u8], shorter: &mut Vec<u8>) -> Verdict;
 }
 

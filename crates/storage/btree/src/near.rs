@@ -21,15 +21,20 @@ const WAYS: usize = 4;
 /// How many keys a [`LeafHints`] remembers the leaf of before they are asked for, at most.
 const AHEAD: usize = 256;
 
+const _: () = assert!(AHEAD.is_power_of_two(), "a place is some bits of a mark");
+
+/// A place that is free.
+const NOT_EXPECTED: (u64, PageId) = (0, PageId::ZERO);
+
 /// The leaves that were used last, one a tree, and those of keys that will be used next ([`Tree::find_leaves`]). Belongs to
 /// one user at a time; worth keeping from one transaction to the next.
 #[derive(Clone, Debug, Default)]
 pub struct LeafHints {
     /// Tree and leaf, by the tree's place; in a place the one that came last stands first.
     ways: [[(PageId, PageId); WAYS]; PLACES],
-    /// Leaves of keys, by what [`mark_of`] makes of the key; nothing before the first is expected.
+    /// Leaves of keys, by what [`mark_of`] makes of the key; nothing before the first is expected. Page zero is no leaf: the place is free.
     ahead: Vec<(u64, PageId)>,
-    /// How many of them nobody has asked for yet.
+    /// How many places are taken.
     ahead_left: usize,
     /// Where the last [`Tree::get_near`] found its key.
     found: Option<Position>,
@@ -56,18 +61,23 @@ impl LeafHints {
     /// Forgets what is expected.
     #[inline]
     pub fn expect_nothing(&mut self) {
-        self.ahead_left = 0;
+        if self.ahead_left > 0 {
+            self.ahead.fill(NOT_EXPECTED);
+            self.ahead_left = 0;
+        }
     }
 
     /// Remembers the leaf of a key that is going to be looked up.
     #[inline]
     pub fn expect(&mut self, tree: &Tree, key: &[u8], leaf: PageId) {
         if self.ahead.is_empty() {
-            self.ahead.resize(AHEAD, (0, PageId::ZERO));
+            self.ahead.resize(AHEAD, NOT_EXPECTED);
         }
         let mark = mark_of(tree.root(), key);
-        self.ahead[place_of(mark)] = (mark, leaf);
-        self.ahead_left += 1;
+        let place = &mut self.ahead[place_of(mark)];
+        // Where two keys meet the later one stays.
+        self.ahead_left += usize::from(*place == NOT_EXPECTED);
+        *place = (mark, leaf);
     }
 
     /// The leaf of a key, if it was expected; it is not any more.
@@ -77,10 +87,12 @@ impl LeafHints {
             return None;
         }
         let mark = mark_of(tree, key);
-        let (of, leaf) = self.ahead[place_of(mark)];
-        if of != mark {
+        let place = &mut self.ahead[place_of(mark)];
+        let (of, leaf) = *place;
+        if of != mark || leaf == PageId::ZERO {
             return None;
         }
+        *place = NOT_EXPECTED;
         self.ahead_left -= 1;
         Some(leaf)
     }

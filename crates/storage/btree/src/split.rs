@@ -46,8 +46,8 @@ enum Obstacle {
 }
 
 impl Tree {
-    /// Makes room for a payload of `payload_len` bytes under `key`: asks the cleaner, compacts,
-    /// splits. Then the caller reserves log space and calls [`Tree::write`] again; others may have
+    /// Makes room for a payload of `payload_len` bytes under `key`: asks the cleaner,
+    /// then splits. Then the caller reserves log space and calls [`Tree::write`] again; others may have
     /// used the room meanwhile.
     ///
     /// Reserves log space and takes pages; the caller holds no latch.

@@ -61,7 +61,7 @@ fn uppers_below(words: &PageWords, from: usize, to: usize, limit: u64) -> usize 
     low + rest.iter().map(below).sum::<usize>()
 }
 
-/// [`PageRead::copy_out`]: each word is loaded once, and nothing is checked again for each.
+/// [`PageRead::copy_out`]: nothing is checked again for each word. (Those at the seam of the wide part and the rest may be loaded twice.)
 #[inline]
 fn copy_out(words: &PageWords, offset: usize, out: &mut [u8]) {
     let (index, shift) = (offset / 8, (offset % 8) * 8);

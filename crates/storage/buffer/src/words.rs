@@ -8,7 +8,7 @@
 //! Invariants:
 //! - W1 No method panics or reads outside the page, whatever the offsets: an optimistic reader
 //!   computes offsets from torn words. Out-of-range reads give zero; the caller validates later.
-//! - W2 Writers change a page only word by word ([`PageWrite::set_word`], many at once: burst.rs), so that a racing reader sees
+//! - W2 Writers change a page only by whole words ([`PageWrite::set_word`], or several with one store: burst.rs), so that a racing reader sees
 //!   each word old or new, never torn.
 
 use crate::private::PageBuf;
