@@ -6,6 +6,8 @@ mod bulk_append;
 mod bulk_crash;
 #[cfg(not(any(loom, shuttle)))]
 mod chains;
+#[cfg(not(any(loom, shuttle)))]
+mod cleaning;
 #[cfg(not(loom))]
 mod concurrent;
 #[cfg(not(any(loom, shuttle)))]
