@@ -9,9 +9,8 @@
 use super::layout::{
     Fences, HEADER_BYTES, NodeRead, RECORD_OVERHEAD, SLOT_BYTES, Shape, Slot, head_of, record_bytes,
 };
-use smallvec::SmallVec;
 use vellum_base::PageId;
-use vellum_buffer::PageWrite;
+use vellum_buffer::{PageBuf, PageWrite};
 
 /// Records up to this length are put together before they are written.
 const SHORT_RECORD: usize = 128;
@@ -226,13 +225,23 @@ pub trait NodeWrite: PageWrite {
     /// length and counts the bytes. The gap has at least `extra` bytes.
     ///
     /// Rows grow when they are written for the first time since they were frozen, one after the other in a leaf that
-    /// is full but for a few bytes. So the records below it move down by `extra` bytes, which leaves no hole: a record that is copied into the gap leaves
-    /// one of its whole length, and holes cost compactions, which move all of them and are several times as dear.
+    /// is full but for a few bytes. Either the records below it move down by `extra` bytes, which leaves no hole. Or the record is copied into the gap: its hole
+    /// costs its part of a compaction, which moves the whole page once as many of them as fit the free bytes have used the gap up. The shorter way is gone.
     fn grow_at(&mut self, index: usize, extra: usize) {
         let slot = self.slot(index);
         let mut shape = self.shape();
         debug_assert!(shape.gap() >= extra, "grown only after asking for room");
         let head = RECORD_OVERHEAD + slot.suffix;
+        let bytes = head + self.payload_len(slot) + extra;
+        let of_compaction = self.size() * bytes / shape.free.max(1);
+        if shape.gap() >= bytes && slot.offset - shape.heap > bytes + of_compaction {
+            shape.heap -= bytes;
+            self.move_within(slot.offset, shape.heap, head);
+            self.set_shape(shape);
+            let offset = shape.heap;
+            self.set_slot(index, Slot { offset, ..slot });
+            return;
+        }
         let (from, to) = (shape.heap, shape.heap - extra);
         self.move_within(from, to, slot.offset + head - from);
         shape.heap = to;
@@ -254,42 +263,29 @@ pub trait NodeWrite: PageWrite {
         self.write(slot.payload_at() + offset, bytes);
     }
 
-    /// Moves all records to the end of the page, so that free bytes are in one piece.
+    /// Moves all records to the end of the page, so that free bytes are in one piece: from one private copy into another, which leaves no record to be
+    /// moved out of another's way, and back at once.
     fn compact(&mut self) {
         let shape = self.shape();
-        let mut records: SmallVec<[u32; 256]> = (0..shape.count)
-            .map(|index| (self.slot(index).offset as u32) << 16 | index as u32)
-            .collect();
-        records.sort_unstable();
+        let mut from = PageBuf::to_overwrite(self.size());
+        self.copy_to(&mut from);
+        let mut to = from.clone();
         let mut heap = self.lower_at(self.fences());
-        // From the end of the page on, runs of records without a hole between them at once, each run to where the one
-        // before it begins: so none is overwritten before it was moved.
-        let mut rest = &records[..];
-        while let Some(&last) = rest.last() {
-            let mut start = (last >> 16) as usize;
-            let end = start + self.record_len((last & 0xffff) as usize);
-            let mut run = rest.len() - 1;
-            while run > 0 {
-                let (offset, index) = ((rest[run - 1] >> 16) as usize, rest[run - 1] & 0xffff);
-                if offset + self.record_len(index as usize) != start {
-                    break;
-                }
-                start = offset;
-                run -= 1;
-            }
-            heap -= end - start;
-            if start != heap {
-                self.move_within(start, heap, end - start);
-                for record in &rest[run..] {
-                    let index = (record & 0xffff) as usize;
-                    let slot = self.slot(index);
-                    let offset = slot.offset + (heap - start);
-                    self.set_slot(index, Slot { offset, ..slot });
-                }
-            }
-            rest = &rest[..run];
+        for index in 0..shape.count {
+            let (slot, length) = (from.slot(index), from.record_len(index));
+            let record = &from.as_bytes()[slot.offset..slot.offset + length];
+            heap -= length;
+            to.as_bytes_mut()[heap..heap + length].copy_from_slice(record);
+            to.set_slot(
+                index,
+                Slot {
+                    offset: heap,
+                    ..slot
+                },
+            );
         }
-        self.set_shape(Shape { heap, ..shape });
+        to.set_shape(Shape { heap, ..shape });
+        self.copy_from(&to);
         debug_assert_eq!(self.shape().gap(), shape.free, "N4");
     }
 }
