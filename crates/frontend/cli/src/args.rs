@@ -155,16 +155,16 @@ impl Memory {
 /// How much old versions may take.
 #[derive(Debug, Args)]
 pub struct VersionLimit {
-    /// Most of old versions, on disk and in memory together, in MiB; 0: no limit
+    /// Most of old versions, on disk and in memory together, in MiB; 0: no limit. It has an effect with `refuse` and `too-old` only
     #[arg(long, value_name = "MIB", env = "VELLUM_VERSION_MIB_MAX")]
     pub version_mib_max: Option<u64>,
-    /// What happens where they take more: `spill` (they go on growing), `refuse` (statements that change rows fail, 53400), or
+    /// What happens where they take more: `spill` (nothing, they go on growing), `refuse` (statements that change rows fail, 53400), or
     /// `too-old` (the oldest transaction fails, 72000)
     #[arg(long, value_name = "POLICY", env = "VELLUM_VERSION_POLICY", value_parser = version_policy)]
     pub version_policy: Option<VersionPolicy>,
 }
 
-fn version_policy(text: &str) -> Result<VersionPolicy, String> {
+pub(crate) fn version_policy(text: &str) -> Result<VersionPolicy, String> {
     match text {
         "spill" => Ok(VersionPolicy::Spill),
         "refuse" => Ok(VersionPolicy::Refuse),

@@ -726,4 +726,9 @@ fn shell_has_a_limit_of_old_versions() {
     let wrong = run(&["--version-policy", "refuse", "-c", "SELECT 1"]);
     assert_eq!(code(&wrong), 2);
     assert!(stderr(&wrong).contains("version_mib_max"));
+    // The server's variables are not the shell's.
+    let mut beside = Command::new(env!("CARGO_BIN_EXE_vellum"));
+    beside.args(["sql", "--data", &path, "-c", "SELECT 1"]);
+    beside.env("VELLUM_VERSION_POLICY", "refuse");
+    assert_eq!(code(&beside.output().unwrap()), 0);
 }

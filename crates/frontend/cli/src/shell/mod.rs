@@ -14,7 +14,7 @@ mod meta;
 mod print;
 mod split;
 
-use crate::args::VersionLimit;
+use crate::args::version_policy;
 use crate::exit::Failure;
 use clap::Args;
 use listen::Listener;
@@ -24,7 +24,7 @@ use std::io::{self, BufRead, IsTerminal, Write};
 use std::path::{Path, PathBuf};
 use vellum::{Config, Database};
 use vellum_base::clock::monotonic_nanos;
-use vellum_server::limit_versions;
+use vellum_server::{VersionPolicy, limit_versions};
 use vellum_sql::{
     DATABASE, FIRST_ROLE, Progress, Session, SessionOptions, SqlDatabase, SqlError,
     TransactionStatus,
@@ -57,8 +57,14 @@ pub struct Options {
     /// Memory for pages, in MiB
     #[arg(long, value_name = "MIB", default_value_t = 256, value_parser = clap::value_parser!(u64).range(1..=1 << 30))]
     pool_mib: u64,
-    #[command(flatten)]
-    versions: VersionLimit,
+    /// Most of old versions, on disk and in memory together, in MiB; 0: no limit. It has an effect with `refuse` and `too-old` only
+    #[arg(long, value_name = "MIB", default_value_t = 0)]
+    version_mib_max: u64,
+    /// What happens where they take more: `spill` (nothing, they go on growing), `refuse` (statements that change rows fail, 53400), or
+    /// `too-old` (the oldest transaction fails, 72000)
+    // No variables: those are the server's, and may name a policy whose limit stands in its file.
+    #[arg(long, value_name = "POLICY", default_value = "spill", value_parser = version_policy)]
+    version_policy: VersionPolicy,
 }
 
 /// A shell at work.
@@ -90,9 +96,7 @@ const DEPTH_MAX: usize = 20;
 /// Opens the database and runs what it is told; false if something failed.
 pub fn run(options: &Options, out: &mut dyn Write) -> Result<bool, Failure> {
     let config = Config::default().pool_bytes(options.pool_mib << 20);
-    let limit = &options.versions;
-    let (mib_max, policy) = (limit.version_mib_max, limit.version_policy);
-    let config = limit_versions(config, mib_max.unwrap_or(0), policy.unwrap_or_default())
+    let config = limit_versions(config, options.version_mib_max, options.version_policy)
         .map_err(|error| Failure::usage(error.to_string()))?;
     let engine = Database::open(&options.data, config)
         .map_err(|error| Failure::database(&options.data, error))?;
