@@ -53,6 +53,7 @@ impl Engine {
         self.manager.close_unused_slots();
         let mut busy = self.roll_back_parked()?;
         busy |= self.collect_idle()?;
+        busy |= self.count_dropped(COUNTED)?;
         busy |= self.make_fat_plain()?;
         busy |= self.keep_version_budget();
         if self.log.flush_round()?.bytes > 0 {
@@ -128,6 +129,15 @@ impl Engine {
         }
     }
 
+    /// Counts pages of dropped trees, behind a collection: what that frees need not be counted. True if there are more.
+    fn count_dropped(&self, pages_max: usize) -> Result<bool> {
+        let Some(_one) = self.maintenance.try_lock() else {
+            return Ok(false);
+        };
+        let counted = self.store.count_dropped(self.manager.domain(), pages_max);
+        counted.map_err(storage)
+    }
+
     /// Turns the fat rows of pages back into chains that eviction came by: then these pages can go. True if there were
     /// any.
     pub fn make_fat_plain(&self) -> Result<bool> {
@@ -171,6 +181,8 @@ impl Engine {
         let forgotten = self.store.forget_dropped(|| self.clock.now());
         let mut first = forgotten.map_err(storage).err();
         let (mut any, mut backlog) = (false, false);
+        // One for all slots.
+        let mut far = true;
         match self.free_given_up() {
             Ok(freed) => any |= freed,
             Err(error) => first = first.or(Some(error)),
@@ -186,10 +198,14 @@ impl Engine {
                 None => self.system_slot(SystemSlot::Maintenance),
             };
             let mut budget = Budget::new(IDLE_ITEMS, IDLE_BYTES);
+            if !far {
+                budget = budget.without_far_look();
+            }
             let collected = self
                 .store
                 .collect(self.manager.domain(), slot, log, &mut budget)
                 .map_err(storage);
+            far &= budget.has_far_look();
             match collected {
                 Ok(collected) => {
                     let has_worked = collected.more || collected.work > 0;
@@ -207,12 +223,6 @@ impl Engine {
             }
         }
         self.system_slot(SystemSlot::Maintenance).withdraw();
-        // Behind all that can go: what goes now need not be counted.
-        let pages = usize::try_from(reads_max).map_or(COUNTED, |most| most.min(COUNTED));
-        match self.store.count_dropped(self.manager.domain(), pages) {
-            Ok(more) => any |= more,
-            Err(error) => first = first.or(Some(storage(error))),
-        }
         self.version_budget.note_collection(backlog);
         first.map_or(Ok(any), Err)
     }
@@ -284,6 +294,7 @@ enum Work {
     Checkpoint,
     RollBack,
     Collect,
+    CountDropped,
     MakeFatPlain,
     FreeCopies,
     /// Failed for good once a thread has panicked.
@@ -556,8 +567,22 @@ fn collect(engine: &Engine, control: &Control, pace: &mut Pace) {
     }
 }
 
+/// A step of the count of dropped trees. It rests for itself: a large table that is dropped does not slow collection.
+fn count_dropped(engine: &Engine, control: &Control, pace: &mut Pace) {
+    let paced = engine.config.version_policy == VersionPolicy::Spill;
+    let began = monotonic_nanos();
+    if paced && !pace.is_over(began) {
+        return;
+    }
+    let reads = engine.pool.statistics().faults;
+    let pages = if paced { READS as usize } else { COUNTED };
+    control.note(Work::CountDropped, engine.count_dropped(pages).map(drop));
+    let has_read = engine.pool.statistics().faults != reads;
+    pace.note(began, monotonic_nanos(), has_read);
+}
+
 fn maintain(engine: &Engine, control: &Control) {
-    let mut pace = Pace::default();
+    let (mut pace, mut pace_of_counts) = (Pace::default(), Pace::default());
     while !control.stopped() {
         control.maintain.wait(Some(MAINTENANCE_TICK));
         if control.stopped() || engine.is_poisoned() {
@@ -568,6 +593,7 @@ fn maintain(engine: &Engine, control: &Control) {
         engine.manager.close_unused_slots();
         control.note(Work::RollBack, engine.roll_back_parked().map(drop));
         collect(engine, control, &mut pace);
+        count_dropped(engine, control, &mut pace_of_counts);
         control.note(Work::MakeFatPlain, engine.make_fat_plain().map(drop));
         engine.keep_version_budget();
         control.note(Work::FreeCopies, engine.free_copies_now().map(drop));

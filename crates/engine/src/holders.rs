@@ -55,7 +55,7 @@ pub struct Holder {
     pub age: Duration,
     /// Old versions that are kept for this transaction or for older ones, and not for any younger: about what would go if
     /// these ended. Those in rows and the marks of deleted rows, in tables and graveyards, included; so are pages of dropped tables and
-    /// indexes, each of which counts as one.
+    /// indexes, each of which counts as one (those of their rows' large values where the policy is not to spill).
     pub versions: u64,
     /// Bytes of these.
     pub version_bytes: u64,
@@ -87,9 +87,10 @@ impl Database {
             return Ok(Vec::new());
         }
         let mut holders = Vec::new();
-        let (pinned, complete) = engine.store.pinned_by(before, PAGES_MAX, || {
+        let domain = engine.manager.domain();
+        let (pinned, complete) = engine.store.pinned_by(domain, before, PAGES_MAX, || {
             holders = engine.manager.holders();
-            holders.iter().map(|holder| holder.oldest).collect()
+            holders.clone()
         })?;
         let now = engine.manager.clock().now();
         let describe = |(holder, pinned): (&vellum_txn::Holder, Tally)| Holder {

@@ -7,7 +7,7 @@
 
 use crate::background::Background;
 use crate::checkpoint::{Checkpointer, SpaceByCheckpoint};
-use crate::config::Config;
+use crate::config::{Config, VersionOptions};
 use crate::control::{CONTROL_FILE, Control};
 use crate::engine::{
     DATA_FILE, Engine, LOCK_FILE, LOG_FOLDER, LogOfPool, SYSTEM_SLOTS, SystemSlot, system_slot,
@@ -454,7 +454,12 @@ impl Parts {
                 context.clone(),
                 config.slots_max,
                 pending_free,
-                config.versions,
+                VersionOptions {
+                    // Nobody goes by it where there is no limit.
+                    chains_of_dropped: config.versions.chains_of_dropped
+                        && config.version_policy != VersionPolicy::Spill,
+                    ..config.versions
+                },
             ),
             catalog: Tree::open(&context, control.catalog, TreeKind::Rows),
             carried: Tree::open(&context, control.undo, TreeKind::Plain),

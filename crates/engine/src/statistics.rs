@@ -111,7 +111,7 @@ impl Database {
         let versions = engine.store.versions();
         let deltas = versions.of(VersionKind::Delta);
         let copies = versions.of(VersionKind::FullCopy);
-        let dropped = engine.store.dropped_total();
+        let dropped = engine.store.dropped_total(engine.manager.domain());
         let count = |counter| engine.context.metrics().get(counter);
         let frames = engine.pool.frames() as u64;
         Statistics {

@@ -13,12 +13,12 @@
 //!   others than those who are still at work: a transaction of any size takes two ticks. So not whose own writes are all there is, and not who
 //!   is about to end anyway.
 //!
-//! - B5 Nobody is withdrawn for a dropped tree that does not wait for the oldest snapshot: its pages are being given back, or wait for a round of the
-//!   log, for a writer that was withdrawn or is not rolled back, or for their turn. (Interleaving otherwise: a table of 50 GB is dropped, and nobody sees it any more; it takes a minute to
-//!   give its pages back, the space is above the limit, and whoever is the oldest goes for it.)
+//! - B5 Nobody is withdrawn for a dropped tree that does not wait for the oldest snapshot, and nobody is refused for one that waits for no snapshot (V70): its pages are being given back, or wait for a round of the
+//!   log, for a writer that was withdrawn or is not rolled back, for their turn, or cannot be read. (Interleaving otherwise: a table of 50 GB is dropped, and nobody sees it any more; it takes a minute to
+//!   give its pages back, the space is above the limit, and whoever is the oldest goes for it. Or: one of its pages cannot be read, and writers are refused until a restart.)
 //!
 //! Concurrency: the flag that writers read is set by collections and by maintenance; a writer may go on for a moment
-//! when the space is used up, and be refused for a moment when it is there again.
+//! when the space is used up, and be refused for a moment when it is there again. What dropped trees take is summed up by maintenance, once a step.
 
 use crate::database::Database;
 use crate::engine::Engine;
@@ -85,6 +85,8 @@ pub(crate) struct VersionBudget {
     withdrawn: AtomicU64,
     /// Bytes of old versions in rows, when last looked at.
     in_rows: AtomicU64,
+    /// Bytes of dropped trees that are kept for some holder, when last looked at.
+    in_dropped: AtomicU64,
     /// Steps of maintenance until they are looked at again.
     until_look: AtomicU32,
     recent: Mutex<Recent>,
@@ -146,12 +148,31 @@ impl VersionBudget {
 }
 
 impl Engine {
-    /// Bytes of old versions (B3), in memory or not.
+    /// Bytes of old versions (B3), in memory or not. Looks at each dropped tree: for who is asked.
     pub fn version_bytes(&self) -> u64 {
+        let dropped = self.store.dropped_total(self.manager.domain());
+        self.bytes_beside_dropped() + dropped.bytes
+    }
+
+    fn bytes_beside_dropped(&self) -> u64 {
         self.space.counts().temporary * self.config.page_size as u64
             + self.store.chain_bytes()
-            + self.store.dropped_total().bytes
             + self.version_budget.in_rows.load(Ordering::Relaxed)
+    }
+
+    /// Bytes that writers are refused for (B5): a few words are read.
+    fn bytes_held(&self) -> u64 {
+        self.bytes_beside_dropped() + self.version_budget.in_dropped.load(Ordering::Relaxed)
+    }
+
+    /// B5, of dropped trees.
+    fn look_at_dropped(&self) {
+        let kept = self
+            .store
+            .dropped_bytes_kept_for(self.manager.domain(), &self.manager.holders());
+        self.version_budget
+            .in_dropped
+            .store(kept, Ordering::Relaxed);
     }
 
     /// B3, once in [`STEPS_BETWEEN_LOOKS`].
@@ -171,7 +192,7 @@ impl Engine {
         if self.config.version_policy != VersionPolicy::RefuseWriter {
             return false;
         }
-        let over = self.version_bytes() > self.config.version_bytes_max;
+        let over = self.bytes_held() > self.config.version_bytes_max;
         self.version_budget.refuses.store(over, Ordering::Relaxed);
         over
     }
@@ -182,8 +203,9 @@ impl Engine {
             return false;
         }
         self.look_at_rows();
-        self.note_version_space();
-        if self.config.version_policy != VersionPolicy::SnapshotTooOld {
+        if self.config.version_policy == VersionPolicy::RefuseWriter {
+            self.look_at_dropped();
+            self.note_version_space();
             return false;
         }
         let limit = self.config.version_bytes_max;
@@ -194,7 +216,7 @@ impl Engine {
             return false;
         }
         let holders = self.manager.holders();
-        let bytes = version_bytes - self.nobodys_bytes(&holders).min(version_bytes);
+        let bytes = self.bytes_beside_dropped() + self.dropped_kept_for_oldest(&holders);
         if bytes <= limit {
             recent.lowest = 0;
             return false;
@@ -237,13 +259,11 @@ impl Engine {
         true
     }
 
-    /// B5: bytes of dropped trees that stay, or go, whoever is withdrawn.
-    fn nobodys_bytes(&self, holders: &[vellum_txn::Holder]) -> u64 {
-        let kept = holders.first().map_or(0, |oldest| {
-            let domain = self.manager.domain();
-            self.store.dropped_bytes_kept_for(domain, oldest.oldest)
-        });
-        self.store.dropped_total().bytes.saturating_sub(kept)
+    /// B5: bytes of dropped trees, but for those that stay, or go, whoever is withdrawn.
+    fn dropped_kept_for_oldest(&self, holders: &[vellum_txn::Holder]) -> u64 {
+        let oldest = &holders[..holders.len().min(1)];
+        self.store
+            .dropped_bytes_kept_for(self.manager.domain(), oldest)
     }
 
     /// B4, of the oldest of those who hold versions back. Looks at up to [`PAGES_MAX`] pages; no, if they cannot be read.
@@ -255,7 +275,8 @@ impl Engine {
         let kept = self
             .store
             .replaced_since(oldest.oldest, &running, PAGES_MAX);
-        kept.is_ok_and(|kept| kept.bytes > self.config.version_bytes_max / 2)
+        let dropped = self.dropped_kept_for_oldest(holders);
+        kept.is_ok_and(|kept| kept.bytes + dropped > self.config.version_bytes_max / 2)
     }
 }
 
@@ -276,17 +297,16 @@ impl Transaction {
         if !engine.note_version_space() {
             return Ok(());
         }
-        let inner = self.inner();
+        let (inner, bytes) = (self.inner(), engine.bytes_held());
         let own = match inner.has_written() {
             true => {
-                let stamp = inner.stamp()?;
-                let (own, all) = engine.store.replaced_by(inner.slot(), stamp, LOOKED_AT)?;
-                own > all / 2
+                let (slot, stamp) = (inner.slot(), inner.stamp()?);
+                engine.store.replaced_by(slot, stamp, LOOKED_AT)? > bytes / 2
             }
             false => false,
         };
         Err(Error::VersionSpace {
-            bytes: engine.version_bytes(),
+            bytes,
             limit: engine.config.version_bytes_max,
             own,
         })

@@ -46,7 +46,7 @@ impl Database {
         let engine = self.engine();
         let names = engine.tables.names_by_tree();
         let mut tables: BTreeMap<Option<String>, VersionSums> = BTreeMap::new();
-        let (census, complete) = engine.store.census(PAGES_MAX)?;
+        let (census, complete) = engine.store.census(engine.manager.domain(), PAGES_MAX)?;
         for (tree, sums) in census {
             let of_dropped = || Some(engine.store.table_of_dropped(tree)?.to_string());
             let name = names.get(&tree).cloned().or_else(of_dropped);

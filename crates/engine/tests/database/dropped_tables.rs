@@ -54,7 +54,9 @@ fn total(database: &Database) -> u64 {
 
 #[test]
 fn pages_of_dropped_tables_and_indexes_are_told_by_table_and_charged_to_who_sees_them() {
-    let (directory, database, _) = with_table(&small());
+    // Large values of dropped tables are counted where there is a limit.
+    let config = small().version_bytes_max(1 << 40, VersionPolicy::RefuseWriter);
+    let (directory, database, _) = with_table(&config);
     let first = filled(&database, "first", 300);
     let second = filled(&database, "second", 200);
     let pages = |name: &str| {
@@ -238,8 +240,36 @@ fn writers_are_refused_while_a_dropped_table_fills_the_budget_and_tables_are_dro
     assert!(matches!(refused, Err(Error::VersionSpace { .. })));
     dropped(&database, "other");
     drop(old);
+    // Its pages are being given back: nobody is to blame.
+    database.step().unwrap();
+    assert!(database.statistics().version_bytes > BUDGET);
+    database.retry(|tx| tx.upsert(&table, b"k", b"v")).unwrap();
     settle(&database);
     database.retry(|tx| tx.upsert(&table, b"k", b"v")).unwrap();
+}
+
+#[test]
+fn snapshot_from_before_a_table_was_made_is_not_withdrawn_for_it() {
+    let (_, database, table) = with_table(&limited(VersionPolicy::SnapshotTooOld));
+    let old = begin(&database, Class::Olap);
+    filled(&database, "big", 20_000);
+    let young = begin(&database, Class::Olap);
+    assert!(young.table("big").is_ok());
+    dropped(&database, "big");
+    age(&database, &table);
+    settle(&database);
+    steps(&database, 200);
+    let now = database.statistics();
+    assert!(now.snapshots_withdrawn == 0 && now.version_bytes > BUDGET);
+    let holders = database.holders().unwrap();
+    let held = [0, 1].map(|at: usize| (holders[at].transaction, holders[at].version_bytes));
+    assert!(held[0].0 == old.id() && held[0].1 < 1 << 20);
+    assert!(held[1].0 == young.id() && held[1].1 > 20 << 20);
+    drop(old);
+    settle(&database);
+    steps(&database, 10);
+    assert_eq!(database.statistics().snapshots_withdrawn, 1);
+    assert!(young.table("big").is_err());
 }
 
 /// What a dropped table counts while it is counted, under a writer and with pages read from disk, is never more than it has.

@@ -7,6 +7,7 @@ pub struct Budget {
     bytes: u64,
     pages: u64,
     lazy: bool,
+    far: bool,
 }
 
 impl Budget {
@@ -16,6 +17,7 @@ impl Budget {
         bytes: u64::MAX,
         pages: u64::MAX,
         lazy: false,
+        far: true,
     };
 
     /// At most `items` looked at, `bytes` given back, and as many bytes of pages; the last item may go over `bytes`.
@@ -25,6 +27,7 @@ impl Budget {
             bytes,
             pages: bytes,
             lazy: false,
+            far: true,
         }
     }
 
@@ -39,6 +42,30 @@ impl Budget {
     /// The same for who comes again soon: what is cheaper to remove together with more of it may stay.
     pub const fn lazy(self) -> Self {
         Self { lazy: true, ..self }
+    }
+
+    /// The same without the one look that may take some milliseconds: another slot had it in this step.
+    pub const fn without_far_look(self) -> Self {
+        Self { far: false, ..self }
+    }
+
+    /// True if the one long look was not taken, and may be: who comes again soon takes none.
+    pub const fn has_far_look(&self) -> bool {
+        self.far && !self.lazy
+    }
+
+    /// Takes the one long look; false if there is none, or nothing is left.
+    pub const fn take_far_look(&mut self) -> bool {
+        let may = self.has_far_look() && !self.is_spent();
+        self.far &= !may;
+        may
+    }
+
+    /// Takes `items` that were looked at.
+    pub const fn charge(&mut self, items: u32) {
+        if self.items != u32::MAX {
+            self.items = self.items.saturating_sub(items);
+        }
     }
 
     /// True if some may stay ([`Budget::lazy`]).
@@ -130,6 +157,11 @@ mod tests {
         let aside = unbounded.set_aside();
         assert!(aside == unbounded && unbounded == Budget::UNBOUNDED);
         unbounded.give_back(aside);
+        let mut far = Budget::new(100, 1000);
+        assert!(far.take_far_look() && !far.take_far_look() && !far.has_far_look());
+        far.charge(99);
+        assert_eq!(far, Budget::new(1, 1000).without_far_look());
+        assert!(!Budget::new(100, 1000).lazy().take_far_look());
         assert!((0..1000).all(|_| unbounded.spend(u64::MAX) && unbounded.spend_pages(u64::MAX)));
     }
 }

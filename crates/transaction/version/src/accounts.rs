@@ -253,6 +253,8 @@ pub(crate) struct Accounts {
     /// The last stamp of the last epoch that was collected. Of stamps up to there nothing is counted, though it may be there (a lazy collection
     /// leaves some).
     collected: Timestamp,
+    /// The newest stamp, and what it has: an epoch has earlier ones, too.
+    newest: (Timestamp, Tally),
     totals: Arc<Totals>,
 }
 
@@ -263,6 +265,7 @@ impl Accounts {
             epoch_length: EPOCH_MIN,
             found: 0,
             collected: Timestamp::ZERO,
+            newest: (Timestamp::ZERO, Tally::default()),
             totals: Arc::default(),
         }
     }
@@ -283,6 +286,12 @@ impl Accounts {
             self.totals.copies.add(one);
         } else {
             self.totals.deltas.add(one);
+        }
+        if stamp > self.newest.0 {
+            self.newest = (stamp, Tally::default());
+        }
+        if stamp == self.newest.0 {
+            self.newest.1.add(one);
         }
         let epoch = match self.epochs.back_mut() {
             Some(epoch) if epoch.last == stamp => epoch,
@@ -375,6 +384,9 @@ impl Accounts {
             sum.deltas.take(one)
         };
         epoch.count = epoch.count.saturating_sub(taken.count);
+        if stamp == self.newest.0 {
+            self.newest.1.take(taken);
+        }
         if full {
             self.totals.copies.take(taken);
         } else {
@@ -404,6 +416,14 @@ impl Accounts {
             let sums = into.entry(sum.tree).or_default();
             sums.add(VersionKind::Delta, sum.deltas);
             sums.add(VersionKind::FullCopy, sum.copies);
+        }
+    }
+
+    /// Before-images with this stamp; none where a newer one has some.
+    pub fn of_newest(&self, stamp: Timestamp) -> Tally {
+        match self.newest.0 == stamp {
+            true => self.newest.1,
+            false => Tally::default(),
         }
     }
 
@@ -544,6 +564,23 @@ mod tests {
         let between = |from, to| accounts.between(Timestamp(from), Timestamp(to)).count;
         assert_eq!((between(0, 1000), between(1000, u64::MAX)), (20, 0));
         assert!(accounts.epochs.len() <= EPOCHS_MAX && accounts.epoch_length == EPOCH_MIN);
+    }
+
+    #[test]
+    fn what_one_transaction_made_is_told_apart_from_what_is_in_its_epoch() {
+        let mut accounts = Accounts::new();
+        for stamp in 1..=40 {
+            accounts.add(PageId(7), Timestamp(stamp), false, 1_000);
+        }
+        let of = |accounts: &Accounts, stamp| accounts.of_newest(Timestamp(stamp)).bytes;
+        assert_eq!(of(&accounts, 50), 0);
+        for _ in 0..3 {
+            accounts.add(PageId(7), Timestamp(50), true, 10);
+        }
+        accounts.forget(PageId(7), Timestamp(50), true, 10);
+        accounts.forget(PageId(7), Timestamp(40), false, 1_000);
+        assert_eq!(of(&accounts, 50), 20);
+        assert!(accounts.between(Timestamp(50), Timestamp::MAX).bytes > 30_000);
     }
 
     #[test]

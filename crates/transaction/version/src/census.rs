@@ -16,6 +16,7 @@ use std::collections::BTreeMap;
 use std::sync::OnceLock;
 use vellum_base::{PageId, SlotId, Timestamp};
 use vellum_btree::{LeafCopy, Seek, Tree};
+use vellum_txn::{Domain, Holder};
 
 /// What was counted of each index, by its root page.
 pub type Census = BTreeMap<PageId, VersionSums>;
@@ -59,11 +60,20 @@ struct Found {
     tally: Tally,
 }
 
-/// Which of the ascending `snapshots` keeps what was made and replaced by these stamps, and no younger one does. `None`: nobody sees it.
-fn keeper(snapshots: &[Timestamp], made: Timestamp, replaced: Timestamp) -> Option<usize> {
-    let above = snapshots.partition_point(|snapshot| *snapshot <= replaced);
-    // Older ones see it even less.
-    above.checked_sub(1).filter(|at| made < snapshots[*at])
+impl Found {
+    /// Which of these keeps it, the oldest snapshot first, and no younger one does: who has a snapshot (of its first write, or of its last statement) that lies between
+    /// who made it and who replaced it. What nobody sees is of the writer whose undo needs it, if that is at work; `None` if it is not.
+    fn keeper(&self, holders: &[Holder]) -> Option<usize> {
+        let sees = |snapshot| self.made < snapshot && snapshot <= self.replaced;
+        let above = holders.partition_point(|it| it.oldest <= self.replaced);
+        // A slot runs one transaction after the other, and draws a stamp after the snapshot that it writes by.
+        let is_own = |it: &Holder| it.writer && it.id.slot == self.by;
+        let mut older = holders[..above].iter();
+        older
+            .clone()
+            .rposition(|it| sees(it.oldest) || sees(it.newest))
+            .or_else(|| older.rposition(is_own))
+    }
 }
 
 impl VersionStore {
@@ -72,7 +82,7 @@ impl VersionStore {
     ///
     /// # Errors
     /// Storage errors.
-    pub fn census(&self, pages_max: usize) -> Result<(Census, bool)> {
+    pub fn census(&self, domain: &Domain, pages_max: usize) -> Result<(Census, bool)> {
         let mut census = Census::new();
         for versions in self.slots().iter().filter_map(OnceLock::get) {
             versions.account(|accounts| accounts.report(&mut census));
@@ -81,14 +91,19 @@ impl VersionStore {
             let sums = census.entry(found.tree).or_default();
             sums.add(found.kind, found.tally);
         })?;
-        Ok((census, complete))
+        let (trees, all_counted) = self.dropped_trees(domain);
+        for tree in trees {
+            let sums = census.entry(tree.root).or_default();
+            sums.add(VersionKind::Dropped, tree.pages);
+        }
+        Ok((census, complete && all_counted))
     }
 
-    /// Old versions of all kinds, by which of the open snapshots keeps them: that which is the last at or below the stamp of what
+    /// Old versions of all kinds, by which of the holders keeps them: the last with a snapshot at or below the stamp of what
     /// replaced or deleted them (no younger one needs them). Before-images within a two-hundredth part, the others by a look as in
     /// [`VersionStore::census`]; false if that ended early.
     ///
-    /// `snapshots` gives those that are open, ascending. It is asked before the look and behind it, and what comes back is by the second answer. `now` is
+    /// `holders` gives those that are open, the oldest first. It is asked before the look and behind it, and what comes back is by the second answer. `now` is
     /// the clock before all of that. Interleaving otherwise: a snapshot is in the list and ends; what it saw of a row is pruned; the look finds a version
     /// that an older one needs, below one that is above both, and charges the one that has ended.
     ///
@@ -96,40 +111,55 @@ impl VersionStore {
     /// Storage errors.
     pub fn pinned_by(
         &self,
+        domain: &Domain,
         now: Timestamp,
         pages_max: usize,
-        mut snapshots: impl FnMut() -> Vec<Timestamp>,
+        mut holders: impl FnMut() -> Vec<Holder>,
     ) -> Result<(Vec<Tally>, bool)> {
-        let before = snapshots();
-        debug_assert!(before.is_sorted());
+        let is_sorted = |list: &[Holder]| list.is_sorted_by_key(|it| it.oldest);
+        let before = holders();
+        debug_assert!(is_sorted(&before));
         let mut found_for = vec![Tally::default(); before.len()];
         // Who begins from now on may keep what is replaced from now on only.
         let mut found_late = Vec::new();
         let complete = self.look(pages_max, |found| {
             if found.replaced > now {
-                found_late.push((found.made, found.replaced, found.tally));
-            } else if let Some(holder) = keeper(&before, found.made, found.replaced) {
+                found_late.push(found);
+            } else if let Some(holder) = found.keeper(&before) {
                 found_for[holder].add(found.tally);
             }
         })?;
-        let snapshots = snapshots();
-        debug_assert!(snapshots.is_sorted());
-        let next = snapshots.iter().skip(1).copied();
+        let holders = holders();
+        debug_assert!(is_sorted(&holders));
+        let next = holders.iter().skip(1).map(|it| it.oldest);
         let next = next.chain([Timestamp::MAX]);
-        let between = |(from, to): (&Timestamp, Timestamp)| self.versions_between(*from, to);
-        let mut pinned: Vec<Tally> = snapshots.iter().zip(next).map(between).collect();
+        let between = |(from, to): (&Holder, Timestamp)| self.versions_between(from.oldest, to);
+        let mut pinned: Vec<Tally> = holders.iter().zip(next).map(between).collect();
         // What is kept for one that has ended is kept for the next older one.
-        let of_before = before.into_iter().zip(found_for);
-        let of_before = of_before.map(|(holder, tally)| (Timestamp::ZERO, holder, tally));
-        for (made, replaced, tally) in of_before.chain(found_late) {
-            if let Some(holder) = keeper(&snapshots, made, replaced) {
+        for (of, tally) in before.into_iter().zip(found_for) {
+            let still = holders.iter().position(|it| it.id == of.id);
+            let above = holders.partition_point(|it| it.oldest <= of.oldest);
+            if let Some(holder) = still.or(above.checked_sub(1)) {
                 pinned[holder].add(tally);
             }
         }
-        Ok((pinned, complete))
+        for found in found_late {
+            if let Some(holder) = found.keeper(&holders) {
+                pinned[holder].add(found.tally);
+            }
+        }
+        // By its commit: a drop that began below a snapshot may have been committed above.
+        let (trees, all_counted) = self.dropped_trees(domain);
+        for tree in trees {
+            let of = holders.iter().rposition(|it| tree.is_kept_for(domain, it));
+            if let Some(holder) = of {
+                pinned[holder].add(tree.pages);
+            }
+        }
+        Ok((pinned, complete && all_counted))
     }
 
-    /// Old versions of all kinds that were replaced or deleted since the snapshot `oldest`, within what [`VersionStore::pinned_by`] says: what
+    /// Old versions of all kinds but pages of dropped trees that were replaced or deleted since the snapshot `oldest`, within what [`VersionStore::pinned_by`] says: what
     /// would go if no snapshot was older than now. What running transactions have replaced themselves is not among it: their undo needs that. `running` has
     /// the oldest snapshot of the one in each slot.
     ///
@@ -158,30 +188,23 @@ impl VersionStore {
         Ok(sum)
     }
 
-    /// Bytes of before-images and of large values that the transaction with this stamp, which runs in `slot`, has replaced or deleted itself, and of all of them. Its
+    /// Bytes of before-images and of large values that the transaction with this stamp, which runs in `slot`, has replaced or deleted itself. Its
     /// large values are looked for in `pages_max` pages.
     ///
     /// # Errors
     /// Storage errors.
-    pub fn replaced_by(
-        &self,
-        slot: SlotId,
-        stamp: Timestamp,
-        pages_max: usize,
-    ) -> Result<(u64, u64)> {
-        let all = self.versions().total().bytes + self.chain_bytes() + self.dropped_total().bytes;
+    pub fn replaced_by(&self, slot: SlotId, stamp: Timestamp, pages_max: usize) -> Result<u64> {
         let Some(versions) = self.slot(slot) else {
-            return Ok((0, all));
+            return Ok(0);
         };
-        let images = versions.account(|accounts| accounts.between(stamp, Timestamp::MAX));
-        let mut own = images.bytes;
+        let mut own = versions.account(|accounts| accounts.of_newest(stamp)).bytes;
         let (list, page_size) = (&versions.work, self.context().page_size());
         let from = delta::key(stamp, 0);
         self.walk_list(list, &from, &mut Look::of(pages_max), |_, _, entry| {
             own += Work::decode(entry, list)?.chain_bytes(page_size);
             Ok(())
         })?;
-        Ok((own, all))
+        Ok(own)
     }
 
     /// Calls `each` with what stands on lists and in rows; false if there were more pages than `pages_max`.
@@ -240,19 +263,8 @@ impl VersionStore {
                 Ok(())
             })?;
         }
-        let (trees, all_counted) = self.dropped_trees();
-        for tree in trees {
-            each(Found {
-                tree: tree.root,
-                kind: VersionKind::Dropped,
-                replaced: tree.by.stamp,
-                by: tree.by.slot,
-                made: Timestamp::ZERO,
-                tally: tree.pages,
-            });
-        }
         self.look_at_fat_rows(&mut look, &mut each);
-        Ok(look.complete && all_counted)
+        Ok(look.complete)
     }
 
     /// Calls `each` with the stamps, keys and payloads of the entries of a list above `done`.

@@ -3,27 +3,31 @@
 //! Paper: none; versions.md ("version space is accounted").
 //!
 //! States of an account: *listed* (the drop is on a list of work) --committed, [`VersionStore::count_dropped`]--> *counting* --the inner pages, then what the
-//! rows refer to--> *counted* --first page that is given back--> *going* --the last one--> away. A drop that is reverted ends it in any state.
+//! rows refer to (only where the budget needs it: it reads every leaf)--> *counted* --first page that is given back--> *going* --the last one--> away. A drop that is reverted ends it in any state.
 //!
 //! Invariants:
 //! - V69 What is counted of a tree is what there is of it: structure changes are told by the tree ([`Tree::watch`]), and new rows cannot come (T2 of `table`). Its
 //!   chains change by a rollback only, which has them counted again, and by being freed. A tree that goes before it was counted counts nothing: nobody holds it.
 //!
-//! Concurrency: the mutex is innermost, held for a look. Pages are looked at under `dropped`, shared, so that none goes meanwhile; one at a time
+//! - V70 A tree is kept for a holder that has a snapshot which does not see the drop, and one that sees who made it: for no other does it stay, once that is analytical. A tree
+//!   that goes is kept for nobody, nor is any while a writer is hidden (V22).
+//!
+//! Concurrency: the mutex is innermost but for the trees that are watched, held for a look. Pages are looked at under `dropped`, shared, so that none goes meanwhile; one at a time
 //! counts (the engine's maintenance). Crash: nothing is kept: what is pending is freed.
 
 use crate::accounts::Tally;
-use crate::error::{Result, VersionError, damaged};
+use crate::collect::Patience;
+use crate::error::{FirstError, Result, VersionError, damaged};
 use crate::row;
 use crate::store::VersionStore;
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use vellum_base::{PageId, Timestamp};
+use vellum_base::PageId;
 use vellum_btree::overflow::ChainRef;
 use vellum_btree::{LeafCopy, PageCount, Seek, Tree, TreeKind};
 use vellum_sync::Mutex;
 use vellum_sync::atomic::{AtomicBool, Ordering};
-use vellum_txn::{Domain, VersionStamp};
+use vellum_txn::{Domain, Holder, VersionStamp};
 
 /// How far a tree was counted.
 #[derive(Debug, Default)]
@@ -35,32 +39,65 @@ enum Stage {
     /// Through the leaves before this key, for the chains of their rows.
     Chains(Vec<u8>),
     Counted,
-    /// A page of it cannot be read.
-    Damaged,
     Going,
+}
+
+/// What is counted first: the pages of all trees, then what their rows refer to.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Part {
+    Inner,
+    Chains,
 }
 
 /// What is known of a dropped tree.
 #[derive(Debug)]
 struct Account {
     by: VersionStamp,
+    /// `None`: every snapshot sees who made it.
+    made_by: Option<VersionStamp>,
     table: Arc<str>,
     stage: Stage,
     /// Bytes of the pages of the chains that its rows refer to, as far as they were counted.
     chain_bytes: u64,
     /// A row was reverted since: it may refer to another chain.
     reverted: bool,
+    /// A page of it could not be read.
+    patience: Patience,
+}
+
+impl Account {
+    /// Whether there is something of this part to be counted.
+    fn is_due(&self, part: Part) -> bool {
+        match (&self.stage, part) {
+            (Stage::Listed | Stage::Inner(_), Part::Inner) | (Stage::Chains(_), Part::Chains) => {
+                true
+            }
+            (Stage::Counted, Part::Chains) => self.reverted,
+            _ => false,
+        }
+    }
 }
 
 /// A dropped tree, for who adds them up.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct DroppedTree {
     pub root: PageId,
-    pub by: VersionStamp,
+    by: VersionStamp,
+    made_by: Option<VersionStamp>,
     /// Its pages, with those of its rows' chains.
     pub pages: Tally,
     /// Its pages are being given back.
-    pub goes: bool,
+    goes: bool,
+}
+
+impl DroppedTree {
+    /// V70, where no writer is hidden.
+    pub fn is_kept_for(&self, domain: &Domain, holder: &Holder) -> bool {
+        let sees = |version: &VersionStamp| domain.is_committed_before(version, holder.newest);
+        !self.goes
+            && !domain.is_committed_before(&self.by, holder.oldest)
+            && self.made_by.as_ref().is_none_or(sees)
+    }
 }
 
 /// The accounts of dropped trees, by root page.
@@ -72,14 +109,22 @@ pub(crate) struct DroppedPages {
 }
 
 impl DroppedPages {
-    /// `by` drops a tree of this table.
-    pub fn add(&self, root: PageId, by: VersionStamp, table: &Arc<str>) {
+    /// `by` drops a tree of this table, which `made_by` has made.
+    pub fn add(
+        &self,
+        root: PageId,
+        by: VersionStamp,
+        made_by: Option<VersionStamp>,
+        table: &Arc<str>,
+    ) {
         let account = Account {
             by,
+            made_by,
             table: table.clone(),
             stage: Stage::default(),
             chain_bytes: 0,
             reverted: false,
+            patience: Patience::default(),
         };
         self.accounts.lock().insert(root, account);
         self.any.store(true, Ordering::Relaxed);
@@ -112,17 +157,18 @@ impl DroppedPages {
         }
     }
 
-    /// A tree after `after` that is to be counted, and who dropped it.
-    fn next(&self, after: PageId) -> Option<(PageId, VersionStamp)> {
-        let accounts = self.accounts.lock();
-        let is_due = |account: &Account| match account.stage {
-            Stage::Listed | Stage::Inner(_) | Stage::Chains(_) => true,
-            Stage::Counted => account.reverted,
-            Stage::Damaged | Stage::Going => false,
-        };
-        let mut others = accounts.range(PageId(after.get() + 1)..);
-        let found = others.find(|(_, account)| is_due(account))?;
-        Some((*found.0, found.1.by))
+    /// A tree after `after` of which this part is to be counted, and who dropped it. One that could not be read comes again after 1, 2, 4 ... 256 steps.
+    fn next(&self, after: PageId, part: Part) -> Option<(PageId, VersionStamp)> {
+        let mut accounts = self.accounts.lock();
+        for (root, account) in accounts.range_mut(PageId(after.get() + 1)..) {
+            if !account.is_due(part) {
+                continue;
+            }
+            if !account.patience.has_failed() || account.patience.is_over(false) {
+                return Some((*root, account.by));
+            }
+        }
+        None
     }
 
     fn with<R>(
@@ -138,32 +184,39 @@ impl DroppedPages {
 
 impl VersionStore {
     /// Counts pages of dropped trees whose drop is committed, and which nobody gives back yet: goes through about `pages_max` pages, which are read
-    /// from disk where need be. True if there are more. One at a time calls.
+    /// from disk where need be; the inner pages of all trees before the leaves of any. True if there are more. One at a time calls.
     ///
     /// # Errors
-    /// I/O, corruption. A tree with a page that cannot be read counts as far as it was gone through.
+    /// I/O, corruption: the first, once the other trees had their turn. A tree with a page that cannot be read counts as far as it was gone through, and is tried
+    /// again later.
     pub fn count_dropped(&self, domain: &Domain, pages_max: usize) -> Result<bool> {
         let mut left = pages_max;
-        let mut at = PageId::ZERO;
-        while let Some((root, by)) = self.dropped_pages().next(at) {
-            at = root;
-            // One that was reverted has no account from before its slot commits again: what is asked here is right, or the account is gone.
-            if !domain.is_committed(&by) {
-                continue;
-            }
-            let tree = Tree::open(self.context(), root, TreeKind::Rows);
-            while self.count_page(&tree, by)? {
-                if left == 0 {
-                    return Ok(true);
+        let mut first = FirstError::default();
+        for part in [Part::Inner, Part::Chains] {
+            let mut at = PageId::ZERO;
+            while let Some((root, by)) = self.dropped_pages().next(at, part) {
+                at = root;
+                // One that was reverted has no account from before its slot commits again: what is asked here is right, or the account is gone.
+                if !domain.is_committed(&by) {
+                    continue;
                 }
-                left -= 1;
+                let tree = Tree::open(self.context(), root, TreeKind::Rows);
+                while first
+                    .note_of_one(self.count_page(&tree, by, part))?
+                    .unwrap_or(false)
+                {
+                    if left == 0 {
+                        return first.into_result().map(|()| true);
+                    }
+                    left -= 1;
+                }
             }
         }
-        Ok(false)
+        first.into_result().map(|()| false)
     }
 
-    /// Looks at one page of a tree; false if it is counted, or is not to be.
-    fn count_page(&self, tree: &Tree, by: VersionStamp) -> Result<bool> {
+    /// Looks at one page of a tree; false if this part is counted, or is not to be.
+    fn count_page(&self, tree: &Tree, by: VersionStamp, part: Part) -> Result<bool> {
         let name = (tree.root(), by);
         let dropped = self.dropped().read();
         if dropped.contains(tree.root()) {
@@ -190,7 +243,10 @@ impl VersionStore {
         let result = match &mut stage {
             Stage::Inner(count) => match tree.count_pages(count, 1) {
                 Ok(true) => {
-                    stage = Stage::Chains(Vec::new());
+                    stage = match self.options().chains_of_dropped {
+                        true => Stage::Chains(Vec::new()),
+                        false => Stage::Counted,
+                    };
                     Ok(())
                 }
                 other => other.map(drop).map_err(VersionError::from),
@@ -199,16 +255,19 @@ impl VersionStore {
                 bytes = found;
                 stage = next.map_or(Stage::Counted, Stage::Chains);
             }),
-            Stage::Listed | Stage::Counted | Stage::Damaged | Stage::Going => Ok(()),
+            Stage::Listed | Stage::Counted | Stage::Going => Ok(()),
         };
-        if result.as_ref().is_err_and(VersionError::concerns_one) {
-            stage = Stage::Damaged;
-        }
-        let goes_on = matches!(stage, Stage::Inner(_) | Stage::Chains(_));
+        let goes_on = match part {
+            Part::Inner => matches!(stage, Stage::Inner(_)),
+            Part::Chains => matches!(stage, Stage::Chains(_)),
+        };
         // Nobody has set another meanwhile: none goes, and the drop is committed.
         self.dropped_pages().with(name, |account| {
             account.chain_bytes += bytes;
             account.stage = stage;
+            if result.is_err() || account.patience.has_failed() {
+                account.patience.end_round(result.is_err());
+            }
         });
         result.map(|()| goes_on)
     }
@@ -231,13 +290,15 @@ impl VersionStore {
         Ok((bytes, leaf.upper_fence().map(<[u8]>::to_vec)))
     }
 
-    /// The dropped trees that are listed, as far as they are counted; false if some are counted in part only.
-    pub(crate) fn dropped_trees(&self) -> (Vec<DroppedTree>, bool) {
-        let mut complete = true;
+    /// The dropped trees that are listed, as far as they are counted, and whether all are whose drop is committed.
+    pub(crate) fn dropped_trees(&self, domain: &Domain) -> (Vec<DroppedTree>, bool) {
+        let mut uncounted = Vec::new();
         let accounts = self.dropped_pages().accounts.lock();
         let described = accounts.iter().map(|(root, account)| {
-            use Stage::{Chains, Damaged, Inner};
-            complete &= !matches!(account.stage, Inner(_) | Chains(_) | Damaged);
+            // Also one whose page is looked at just now.
+            if account.is_due(Part::Inner) || account.is_due(Part::Chains) {
+                uncounted.push(account.by);
+            }
             let pages = Tally {
                 count: 0,
                 bytes: account.chain_bytes,
@@ -245,6 +306,7 @@ impl VersionStore {
             DroppedTree {
                 root: *root,
                 by: account.by,
+                made_by: account.made_by,
                 pages,
                 goes: matches!(account.stage, Stage::Going),
             }
@@ -257,26 +319,25 @@ impl VersionStore {
             found.pages.bytes += tree.watched_pages().unwrap_or(0) * page_size;
             found.pages.count = found.pages.bytes / page_size;
         }
-        (trees, complete)
+        (trees, !uncounted.iter().any(|by| domain.is_committed(by)))
     }
 
     /// Pages of dropped trees that are not given back yet, with those of their rows' large values.
-    pub fn dropped_total(&self) -> Tally {
+    pub fn dropped_total(&self, domain: &Domain) -> Tally {
         let mut total = Tally::default();
-        for tree in self.dropped_trees().0 {
+        for tree in self.dropped_trees(domain).0 {
             total.add(tree.pages);
         }
         total
     }
 
-    /// Bytes of those pages that would go if no snapshot was as old as `oldest`: the oldest one does not see their drop, and nothing else holds them.
-    pub fn dropped_bytes_kept_for(&self, domain: &Domain, oldest: Timestamp) -> u64 {
-        // V22.
+    /// V70: bytes of those pages that are kept for one of these at least.
+    pub fn dropped_bytes_kept_for(&self, domain: &Domain, holders: &[Holder]) -> u64 {
         if domain.has_hidden_writer() {
             return 0;
         }
-        let trees = self.dropped_trees().0.into_iter();
-        let kept = trees.filter(|it| !it.goes && !domain.is_committed_before(&it.by, oldest));
+        let trees = self.dropped_trees(domain).0.into_iter();
+        let kept = trees.filter(|tree| holders.iter().any(|it| tree.is_kept_for(domain, it)));
         kept.map(|it| it.pages.bytes).sum()
     }
 
@@ -298,14 +359,13 @@ impl VersionStore {
 
     fn forget_account_if(&self, root: PageId, ends: impl Fn(&Account) -> bool) {
         let accounts = self.dropped_pages();
-        {
-            let mut all = accounts.accounts.lock();
-            if !all.get(&root).is_some_and(ends) {
-                return;
-            }
-            all.remove(&root);
-            accounts.any.store(!all.is_empty(), Ordering::Relaxed);
+        let mut all = accounts.accounts.lock();
+        if !all.get(&root).is_some_and(ends) {
+            return;
         }
+        // First: the root may be that of another tree, which is dropped and watched as soon as it has an account.
         Tree::open(self.context(), root, TreeKind::Rows).unwatch();
+        all.remove(&root);
+        accounts.any.store(!all.is_empty(), Ordering::Relaxed);
     }
 }

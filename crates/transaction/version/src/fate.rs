@@ -3,7 +3,7 @@
 //! Paper: LeanStore §3.3 (dead zones). Difference: of whole rows, so that they are dropped and not buried.
 //!
 //! Invariants:
-//! - V34 A version that cannot be reached, and a row with more versions than one likes to look at, count as needed. Of the latter maintenance looks at more, one row a step:
+//! - V34 A version that cannot be reached, and a row with more versions than one likes to look at, count as needed. Of the latter that are buried maintenance looks at more, one row a step, without a latch:
 //!   a transaction may make any number of versions of a row that it deletes in the end, and nobody sees one of them.
 //! - V51 A chain that ends at a bound says that the row is dead only if the row was plain when the chain was followed: the deltas of a
 //!   fat row are in the row. And only of the chain that was followed: a row that turns fat and back may have other deltas under the same names.
@@ -32,7 +32,7 @@ use vellum_gc::{Horizon, OpenSnapshots};
 use vellum_txn::VersionStamp;
 
 /// Versions of a row that are looked at before it counts as needed.
-const VERSIONS_MAX: usize = 256;
+pub(crate) const VERSIONS_MAX: usize = 256;
 /// The same of the one row that a step of maintenance looks at again: some milliseconds.
 const VERSIONS_FAR: usize = 16_384;
 
@@ -129,7 +129,9 @@ impl VersionStore {
         horizon: &Horizon<'_>,
     ) -> Result<Fate> {
         tools.ends_at = None;
-        let fate = match self.fate_of_chain(&grave.delete, tools, horizon)? {
+        let walk = self.fate_of_chain(&grave.delete, tools, horizon)?;
+        tools.looked = tools.names.len();
+        let fate = match walk {
             Walk::Known(fate) => fate,
             Walk::Ended(if_plain) => self.fate_of_fat(grave, kind, tools, horizon, if_plain)?,
         };

@@ -24,7 +24,7 @@
 //!   below it, and not at the first entry: what a forgotten snapshot keeps, a million of them, is not looked at again for each
 //!   statement of a session that became analytical. By the *commit*: a stamp below the snapshot is not enough. (Interleaving: T deletes a row,
 //!   the snapshot is drawn, T commits; the entry has T's stamp, which is below the snapshot, and stays for it.) What stays for another reason
-//!   waits until everyone sees its delete, but for rows with very many versions: maintenance looks at these again, one a step (V34).
+//!   waits until everyone sees its delete, but for rows with very many versions that are buried: maintenance looks at some of these again, one a step (V34).
 //!
 //! Concurrency: one collector at a time (V15). Crash: temporary.
 
@@ -240,7 +240,6 @@ impl VersionStore {
             return Ok(());
         };
         self.purge(&tree, held, tools, horizon, over, step, collected)?;
-        self.look_far(&tree, held, tools, horizon, over, step, collected)?;
         if let Some(seen) = tools.snapshots.take_lost(horizon.domain()) {
             // V62.
             held.ask_for_round(delta::key(seen, 0));
@@ -271,10 +270,12 @@ impl VersionStore {
                 held.sweep = Some(from.to_vec());
             }
         }
-        self.sweep(&tree, held, tools, horizon, over, step, collected)
+        self.sweep(&tree, held, tools, horizon, over, step, collected)?;
+        self.look_far(&tree, held, tools, horizon, over, step, collected)
     }
 
-    /// Looks at one of those with very many versions, to the end if it can be (V34). For maintenance: a commit does not wait for that.
+    /// Looks at one of those with very many versions, to the end if it can be (V34). For maintenance, once a step: a commit does not wait for that. Of buried ones only: of
+    /// what is in the main index the chain is followed again under a leaf's latch (V51).
     #[allow(clippy::too_many_arguments, reason = "one step, cut in two")]
     fn look_far(
         &self,
@@ -286,23 +287,27 @@ impl VersionStore {
         step: &mut Step<'_>,
         collected: &mut Collected,
     ) -> Result<()> {
-        if step.budget.is_lazy() {
+        if held.long.is_empty() || !step.budget.take_far_look() {
             return Ok(());
         }
-        let Some(name) = held.long.pop() else {
-            return Ok(());
+        let mut entry = Vec::new();
+        let name = loop {
+            let Some(name) = held.long.pop() else {
+                return Ok(());
+            };
+            if tree.get(&name, &mut entry)? && decode(&entry, tree)?.kind == Kind::Buried {
+                break name;
+            }
         };
         collected.more |= !held.long.is_empty();
-        let mut entry = Vec::new();
-        if !tree.get(&name, &mut entry)? {
-            return Ok(());
-        }
+        tools.looked = 0;
         let is_over = delta::decode_key(&name).is_some_and(|(stamp, _)| stamp < over);
         tools.looks_far = true;
         let looked = self.end_or_keep(
             tree, &name, &entry, is_over, held, tools, horizon, step, collected,
         );
         tools.looks_far = false;
+        step.budget.charge(tools.looked as u32);
         looked
     }
 
@@ -456,7 +461,7 @@ impl VersionStore {
         } else {
             self.fate_of(&grave, kind, tools, horizon)?
         };
-        if fate == Fate::Needed && tools.is_long && !tools.looks_far {
+        if fate == Fate::Needed && tools.is_long && !tools.looks_far && kind == Kind::Buried {
             held.note_long(delta::key(stamp, command));
         }
         match kind {

@@ -18,6 +18,8 @@ pub struct VersionOptions {
     /// or as many as there are slots in use: twice the commits between two passes, so that a row that is updated by
     /// every transaction stays as it is where nobody holds a snapshot.
     pub fat_updates: Option<u8>,
+    /// Of dropped tables that somebody sees the leaves are read once, too, for the large values of their rows: they are counted. Off: their pages alone.
+    pub chains_of_dropped: bool,
 }
 
 impl Default for VersionOptions {
@@ -27,6 +29,7 @@ impl Default for VersionOptions {
             fat: true,
             shortcuts: true,
             fat_updates: None,
+            chains_of_dropped: true,
         }
     }
 }

@@ -127,7 +127,7 @@ impl VersionStore {
         let work = Work::Tree { root, made_by };
         self.list_and_work_on(transaction, root, PendingKind::Dropped, &work)?;
         let by = VersionStamp::new(transaction.slot(), transaction.stamp()?, 0);
-        self.dropped_pages().add(root, by, table);
+        self.dropped_pages().add(root, by, made_by, table);
         Ok(())
     }
 

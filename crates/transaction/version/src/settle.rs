@@ -22,7 +22,7 @@
 use crate::collect::{Collected, Step};
 use crate::delta;
 use crate::error::{FirstError, Result, VersionError, damaged};
-use crate::fate::Fate;
+use crate::fate::{Fate, VERSIONS_MAX};
 use crate::graveyard::{Graveyard, has_room};
 use crate::held::{Held, Kind};
 use crate::pair;
@@ -96,6 +96,8 @@ pub(crate) struct Tools {
     pub ends_at: Option<Header>,
     /// More versions are looked at than a collection of a commit likes to (V34).
     pub looks_far: bool,
+    /// Versions of the row at hand that were looked at.
+    pub looked: usize,
     /// The row at hand has more than that: it was not looked at to its end.
     pub is_long: bool,
     pub snapshots: OpenSnapshots,
@@ -437,7 +439,8 @@ impl VersionStore {
         };
         let mut flags = [0];
         leaf.payload_read(0, &mut flags);
-        if flags[0] & FAT != 0 {
+        // Nor is a long chain followed here: users wait for the latch.
+        if flags[0] & FAT != 0 || tools.names.len() > VERSIONS_MAX {
             return Ok(false);
         }
         let Tools {

@@ -1,6 +1,6 @@
 //! The accounts against what the delta indexes hold.
 
-use super::world::{SLOTS, World, seed};
+use super::world::{SLOTS, World, holding, seed};
 use crate::accounts::EPOCH_MIN;
 use crate::delta;
 use crate::{Tally, VersionKind, VersionOptions};
@@ -10,6 +10,7 @@ use vellum_base::random::Random;
 use vellum_base::{SlotId, Timestamp};
 use vellum_btree::{LeafCopy, Seek, Tree};
 use vellum_sync::thread;
+use vellum_txn::{Class, Isolation};
 
 /// Counts the before-images of all slots by looking at each: ranges and full copies.
 fn brute(world: &World) -> [Tally; 2] {
@@ -79,7 +80,7 @@ fn prop_accounts_of_a_store_under_an_old_snapshot_are_exactly_what_is_there() {
             }
         }
         assert_eq!(counted(&world), brute(&world));
-        let by_tree = world.store.census(1000).unwrap().0;
+        let by_tree = world.store.census(world.manager.domain(), 1000).unwrap().0;
         let mut sum = Tally::default();
         for tree in &trees {
             let sums = by_tree[&tree.root()];
@@ -133,7 +134,12 @@ fn tombstones_buried_rows_and_versions_in_rows_count_for_the_snapshot_that_keeps
     };
     let nobody = world
         .store
-        .pinned_by(world.manager.clock().now(), 4096, Vec::new)
+        .pinned_by(
+            world.manager.domain(),
+            world.manager.clock().now(),
+            4096,
+            Vec::new,
+        )
         .unwrap();
     assert_eq!(nobody, (Vec::new(), true));
     let older = world.begin_olap();
@@ -148,10 +154,15 @@ fn tombstones_buried_rows_and_versions_in_rows_count_for_the_snapshot_that_keeps
     ];
     let (pinned, complete) = world
         .store
-        .pinned_by(world.manager.clock().now(), 4096, || snapshots.to_vec())
+        .pinned_by(
+            world.manager.domain(),
+            world.manager.clock().now(),
+            4096,
+            || holding(&snapshots),
+        )
         .unwrap();
     assert!(complete);
-    let (census, _) = world.store.census(4096).unwrap();
+    let (census, _) = world.store.census(world.manager.domain(), 4096).unwrap();
     let in_rows = census[&tree.root()].of(VersionKind::Fat).count;
     let beside: Vec<u64> = (0..2)
         .map(|at| pinned[at].count - images[at].count)
@@ -164,18 +175,26 @@ fn tombstones_buried_rows_and_versions_in_rows_count_for_the_snapshot_that_keeps
     assert!(
         !world
             .store
-            .pinned_by(world.manager.clock().now(), 1, || snapshots.to_vec())
+            .pinned_by(
+                world.manager.domain(),
+                world.manager.clock().now(),
+                1,
+                || holding(&snapshots)
+            )
             .unwrap()
             .1
     );
-    assert!(!world.store.census(1).unwrap().1);
+    assert!(!world.store.census(world.manager.domain(), 1).unwrap().1);
     drop(younger);
     world.collect();
     let (pinned, _) = world
         .store
-        .pinned_by(world.manager.clock().now(), 4096, || {
-            snapshots[..1].to_vec()
-        })
+        .pinned_by(
+            world.manager.domain(),
+            world.manager.clock().now(),
+            4096,
+            || holding(&snapshots[..1]),
+        )
         .unwrap();
     let one_image = world.store.versions_between(snapshots[0], Timestamp::MAX);
     assert!(
@@ -209,9 +228,9 @@ fn versions_in_rows_count_for_who_is_open_once_they_have_been_looked_for() {
         let mut last = Vec::new();
         let (pinned, complete) = world
             .store
-            .pinned_by(clock(), 4096, || {
+            .pinned_by(world.manager.domain(), clock(), 4096, || {
                 last = lists();
-                last.clone()
+                holding(&last)
             })
             .unwrap();
         assert!(complete);
@@ -235,7 +254,7 @@ fn versions_in_rows_count_for_who_is_open_once_they_have_been_looked_for() {
         None => vec![old.snapshot()],
     });
     let in_rows = || {
-        let (census, _) = world.store.census(4096).unwrap();
+        let (census, _) = world.store.census(world.manager.domain(), 4096).unwrap();
         census[&tree.root()].of(VersionKind::Fat).count
     };
     assert_eq!(pinned, [1], "what stands above who has ended is nobody's");
@@ -251,6 +270,59 @@ fn versions_in_rows_count_for_who_is_open_once_they_have_been_looked_for() {
     });
     assert_eq!(pinned, [1, 1], "one row, one version that each sees");
     assert!(in_rows() > 2);
+}
+
+/// A read-committed writer has the snapshots of its first write and of its last statement, and a writer at work needs what it has replaced itself.
+#[test]
+fn versions_in_rows_count_for_each_snapshot_of_a_writer_and_for_its_undo() {
+    let options = VersionOptions {
+        fat_updates: Some(0),
+        shortcuts: false,
+        ..VersionOptions::default()
+    };
+    let world = World::with_options(4096, 64, options);
+    let (tree, other) = (world.table(), world.table());
+    let tx = world.begin();
+    world.put(&tx, &tree, b"k", &[1; 40]).unwrap();
+    world.commit(tx);
+    let overwrite = || {
+        for byte in 0..20 {
+            let tx = world.begin();
+            world.patch(&tx, &tree, b"k", 3..9, byte).unwrap();
+            world.commit(tx);
+        }
+    };
+    let in_rows = || -> Vec<u64> {
+        let holders = world.manager.holders();
+        let now = world.manager.clock().now();
+        let pinned = world
+            .store
+            .pinned_by(world.manager.domain(), now, 4096, || holders.clone());
+        let next = holders.iter().skip(1).map(|it| it.oldest);
+        let ends = next.chain([Timestamp::MAX]);
+        let images = holders.iter().zip(ends);
+        let images = images.map(|(it, end)| world.store.versions_between(it.oldest, end).count);
+        let beside = pinned.unwrap().0.into_iter().zip(images);
+        beside.map(|(it, images)| it.count - images).collect()
+    };
+    let reader = world.begin_with(Isolation::ReadCommitted, Class::Olap);
+    reader.statement();
+    world.put(&reader, &other, b"own", b"v").unwrap();
+    overwrite();
+    reader.statement();
+    overwrite();
+    assert_eq!(in_rows(), [2], "one for each of its snapshots");
+    world.rollback(reader);
+    world.collect();
+    let old = world.begin_olap();
+    overwrite();
+    let writer = world.begin_olap();
+    for byte in 0..5 {
+        world.patch(&writer, &tree, b"k", 3..9, byte).unwrap();
+    }
+    assert_eq!(in_rows(), [1, 1 + 4], "what it replaced of its own");
+    world.rollback(writer);
+    world.rollback(old);
 }
 
 #[test]

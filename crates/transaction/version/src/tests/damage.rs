@@ -116,6 +116,51 @@ fn what_cannot_be_read_is_waited_for_after_rounds_of_many_steps() {
     world.rollback(old);
 }
 
+/// A dropped tree is counted once its page can be read again; it keeps no other out of the accounts, and nobody answers for it when it is to go.
+#[test]
+fn dropped_tree_that_cannot_be_read_is_counted_later_and_keeps_no_other() {
+    let world = World::new(4096, 24);
+    let (mut trees, domain) = ([world.table(), world.table()], world.manager.domain());
+    trees.sort_by_key(Tree::root);
+    trees.iter().for_each(|tree| fill(&world, tree, 0..5));
+    let old = world.begin_olap();
+    for tree in &trees {
+        let tx = world.begin();
+        world.disown(&tx, tree);
+        world.commit(tx);
+    }
+    evict(&world);
+    flip(&world, trees[0].root());
+    let count = || world.store.count_dropped(domain, 100);
+    let total = || world.store.dropped_total(domain).count;
+    let is_complete = || world.store.census(domain, 1_000).unwrap().1;
+    assert!(matches!(count(), Err(VersionError::Storage(_))));
+    assert_eq!((total(), is_complete()), (1, false), "the other one");
+    let told = (0..100).filter(|_| count().is_err()).count();
+    assert!((4..10).contains(&told), "{told} looks");
+    flip(&world, trees[0].root());
+    for _ in 0..256 {
+        count().unwrap();
+    }
+    assert_eq!((total(), is_complete()), (2, true));
+    let kept = || {
+        let holders = world.manager.holders();
+        world.store.dropped_bytes_kept_for(domain, &holders)
+    };
+    assert_eq!(kept(), 2 * 4096);
+    let younger = world.begin_olap();
+    evict(&world);
+    flip(&world, trees[0].root());
+    world.rollback(old);
+    for slot in (0..SLOTS).map(SlotId) {
+        let mut budget = Budget::UNBOUNDED;
+        let _ = world.collect_slot(slot, &mut budget);
+    }
+    assert_eq!((total(), kept()), (1, 0), "it cannot be given back");
+    flip(&world, trees[0].root());
+    world.rollback(younger);
+}
+
 /// Symptom: a commit took minutes where the pool had no page to give: its collection looked at one deleted row after another, and each look waited two seconds
 /// for a page. Cause: that was taken for an error of the row. Guard: it ends the step.
 #[test]

@@ -3,11 +3,11 @@
 use super::world::{SLOTS, World, view};
 use crate::row::Shape;
 use crate::{Change, Scratch, Tally, VersionKind};
-use vellum_base::{SlotId, Timestamp};
+use vellum_base::SlotId;
 use vellum_btree::Tree;
 use vellum_btree::overflow::ChainRef;
 use vellum_gc::Budget;
-use vellum_txn::Transaction;
+use vellum_txn::{Holder, Transaction};
 
 const PAGE: u64 = 4096;
 const LARGE: usize = 9_000;
@@ -90,10 +90,27 @@ fn there(tree: &Tree) -> Tally {
 
 /// What the accounts say of a tree, and that all was counted.
 fn told(world: &World, tree: &Tree) -> Tally {
-    let (census, complete) = world.store.census(10_000).unwrap();
+    let (census, complete) = world.store.census(world.manager.domain(), 10_000).unwrap();
     assert!(complete);
     let sums = census.get(&tree.root());
     sums.map_or(Tally::default(), |sums| sums.of(VersionKind::Dropped))
+}
+
+/// What each holder pins, and whether all was counted.
+fn pinned(world: &World) -> (Vec<Tally>, bool) {
+    let now = world.manager.clock().now();
+    let holders = || world.manager.holders();
+    let pinned = world
+        .store
+        .pinned_by(world.manager.domain(), now, 1_000, holders);
+    pinned.unwrap()
+}
+
+/// Bytes of dropped trees that are kept for this holder.
+fn kept_for(world: &World, holder: &Holder) -> u64 {
+    let holders = std::slice::from_ref(holder);
+    let domain = world.manager.domain();
+    world.store.dropped_bytes_kept_for(domain, holders)
 }
 
 #[test]
@@ -107,7 +124,11 @@ fn dropped_trees_that_snapshots_see_count_page_by_page_for_who_holds_them() {
     dropped(&world, &small);
     let young = world.begin_olap();
     world.collect();
-    assert_eq!(world.store.dropped_total(), Tally::default(), "not counted");
+    assert_eq!(
+        world.store.dropped_total(world.manager.domain()),
+        Tally::default(),
+        "not counted"
+    );
     let sizes = [&first, &second, &small].map(there);
     assert!(sizes[0].count > 150 + 60 * 3 && sizes[2].count == 1 + 3);
     assert!(count(&world, 16) > 10, "a bounded number of pages a step");
@@ -115,12 +136,13 @@ fn dropped_trees_that_snapshots_see_count_page_by_page_for_who_holds_them() {
         assert_eq!(told(&world, tree), size);
     }
     let total = sizes.iter().map(|size| size.bytes).sum::<u64>();
-    assert_eq!(world.store.dropped_total().bytes, total);
+    assert_eq!(
+        world.store.dropped_total(world.manager.domain()).bytes,
+        total
+    );
     assert_eq!(&*world.store.table_of_dropped(first.root()).unwrap(), "t");
     // Each is charged to the last who does not see its drop.
-    let snapshots = || [&old, &middle, &young].map(|tx| tx.snapshot()).to_vec();
-    let now = world.manager.clock().now();
-    let (pinned, complete) = world.store.pinned_by(now, 1_000, snapshots).unwrap();
+    let (pinned, complete) = pinned(&world);
     let charged = [sizes[0].bytes, sizes[1].bytes + sizes[2].bytes, 0];
     assert!(complete);
     assert_eq!([0, 1, 2].map(|holder| pinned[holder].bytes), charged);
@@ -131,7 +153,10 @@ fn dropped_trees_that_snapshots_see_count_page_by_page_for_who_holds_them() {
     assert_eq!(told(&world, &second), sizes[1], "the middle one sees it");
     world.rollback(middle);
     world.collect();
-    assert_eq!(world.store.dropped_total(), Tally::default());
+    assert_eq!(
+        world.store.dropped_total(world.manager.domain()),
+        Tally::default()
+    );
     assert_eq!(world.store.table_of_dropped(second.root()), None);
 }
 
@@ -143,7 +168,7 @@ fn account_of_a_dropped_tree_falls_with_each_step_of_freeing_to_zero() {
     dropped(&world, &tree);
     world.collect();
     count(&world, 100);
-    let all = world.store.dropped_total().count;
+    let all = world.store.dropped_total(world.manager.domain()).count;
     world.rollback(old);
     let (mut steps, pages) = (0, world.space.counts().durable);
     while world.pending() > 0 {
@@ -151,13 +176,16 @@ fn account_of_a_dropped_tree_falls_with_each_step_of_freeing_to_zero() {
             world.collect_slot(slot, &mut Budget::new(1, 1)).unwrap();
         }
         let left = all - (pages - world.space.counts().durable);
-        let now = world.store.dropped_total().count;
+        let now = world.store.dropped_total(world.manager.domain()).count;
         // A chain counts until its last page is gone.
         assert!((left..left + 3).contains(&now), "{now} of {left}");
         steps += 1;
     }
     assert!(steps > 4, "{steps} steps");
-    assert_eq!(world.store.dropped_total(), Tally::default());
+    assert_eq!(
+        world.store.dropped_total(world.manager.domain()),
+        Tally::default()
+    );
 }
 
 #[test]
@@ -170,21 +198,40 @@ fn tree_that_goes_before_it_is_counted_counts_nothing() {
     let domain = world.manager.domain();
     // Through the inner pages, and some leaves.
     assert!(world.store.count_dropped(domain, 20).unwrap());
-    assert!(world.store.dropped_total().count > 100);
-    assert!(!world.store.census(10_000).unwrap().1, "not all is counted");
+    assert!(world.store.dropped_total(world.manager.domain()).count > 100);
+    assert!(
+        !world
+            .store
+            .census(world.manager.domain(), 10_000)
+            .unwrap()
+            .1,
+        "not all is counted"
+    );
     world.rollback(old);
     while world.pending() > 0 {
         for slot in (0..SLOTS).map(SlotId) {
             world.collect_slot(slot, &mut Budget::new(1, 1)).unwrap();
         }
         assert!(!world.store.count_dropped(domain, 20).unwrap());
-        assert!(world.store.census(10_000).unwrap().1);
+        assert!(
+            world
+                .store
+                .census(world.manager.domain(), 10_000)
+                .unwrap()
+                .1
+        );
     }
-    assert_eq!(world.store.dropped_total(), Tally::default());
+    assert_eq!(
+        world.store.dropped_total(world.manager.domain()),
+        Tally::default()
+    );
     // What comes to its root page is another tree.
     let others: Vec<_> = (0..8).map(|_| made(&world, 100)).collect();
     assert_eq!(count(&world, 100), 1);
-    assert_eq!(world.store.dropped_total(), Tally::default());
+    assert_eq!(
+        world.store.dropped_total(world.manager.domain()),
+        Tally::default()
+    );
     drop(others);
 }
 
@@ -224,7 +271,10 @@ fn drop_counts_from_its_commit_on_and_not_if_it_is_reverted() {
     assert_eq!(told(&world, &tree), there(&tree));
     world.rollback(old);
     world.collect();
-    assert_eq!(world.store.dropped_total(), Tally::default());
+    assert_eq!(
+        world.store.dropped_total(world.manager.domain()),
+        Tally::default()
+    );
 }
 
 #[test]
@@ -265,7 +315,10 @@ fn what_a_rollback_changes_in_a_dropped_tree_is_counted_anew() {
         assert_eq!(world.rows(&old, &tree).len(), 2_000);
         world.rollback(old);
         world.collect();
-        assert_eq!(world.store.dropped_total(), Tally::default());
+        assert_eq!(
+            world.store.dropped_total(world.manager.domain()),
+            Tally::default()
+        );
     }
 }
 
@@ -278,19 +331,112 @@ fn pages_held_by_a_withdrawn_writer_are_kept_for_no_snapshot() {
     world.put(&writer, &other, b"k", b"v").unwrap();
     dropped(&world, &tree);
     let young = world.begin_olap();
-    let oldest = writer.snapshot();
     world.collect();
     count(&world, 100);
     let (domain, all) = (world.manager.domain(), there(&tree).bytes);
-    assert_eq!(world.store.dropped_bytes_kept_for(domain, oldest), all);
-    let oldest = young.snapshot();
-    assert_eq!(world.store.dropped_bytes_kept_for(domain, oldest), 0);
-    assert!(world.manager.withdraw(world.manager.holders()[0].id));
+    let holders = world.manager.holders();
+    assert_eq!(
+        holders
+            .iter()
+            .map(|it| kept_for(&world, it))
+            .collect::<Vec<_>>(),
+        [all, 0]
+    );
+    assert_eq!(world.store.dropped_bytes_kept_for(domain, &holders), all);
+    assert!(world.manager.withdraw(holders[0].id));
     world.collect();
-    assert_eq!(world.store.dropped_total().bytes, all, "V22");
-    assert_eq!(world.store.dropped_bytes_kept_for(domain, Timestamp(1)), 0);
+    assert_eq!(
+        world.store.dropped_total(world.manager.domain()).bytes,
+        all,
+        "V22"
+    );
+    assert_eq!(world.store.dropped_bytes_kept_for(domain, &holders), 0);
     world.rollback(writer);
     world.collect();
-    assert_eq!(world.store.dropped_total(), Tally::default());
+    assert_eq!(
+        world.store.dropped_total(world.manager.domain()),
+        Tally::default()
+    );
     world.rollback(young);
+}
+
+/// The oldest snapshot is drawn before a table is made that a younger one sees, and the drop is committed above a snapshot that is above its stamp.
+#[test]
+fn dropped_tree_is_kept_for_who_sees_its_table_by_commits_and_for_nobody_else() {
+    let world = World::new(4096, 512);
+    let first = world.begin_olap();
+    let tree = made(&world, 500);
+    let second = world.begin_olap();
+    let dropper = world.begin();
+    world.disown(&dropper, &tree);
+    let third = world.begin_olap();
+    world.commit(dropper);
+    let fourth = world.begin_olap();
+    world.collect();
+    assert!(
+        !world.store.census(world.manager.domain(), 1_000).unwrap().1,
+        "nothing is counted"
+    );
+    count(&world, 100);
+    let all = there(&tree).bytes;
+    let holders = world.manager.holders();
+    let kept = |_: ()| -> Vec<u64> { holders.iter().map(|it| kept_for(&world, it)).collect() };
+    assert_eq!(kept(()), [0, all, all, 0]);
+    let (charged, complete) = pinned(&world);
+    assert!(complete);
+    let charged: Vec<u64> = charged.iter().map(|it| it.bytes).collect();
+    assert_eq!(charged, [0, 0, all, 0]);
+    world.rollback(third);
+    world.rollback(second);
+    world.collect();
+    assert_eq!(
+        world.store.dropped_total(world.manager.domain()),
+        Tally::default()
+    );
+    world.rollback(first);
+    world.rollback(fourth);
+}
+
+/// The inner pages of one are counted before the leaves of another.
+#[test]
+fn large_dropped_tree_keeps_no_later_one_out_of_the_accounts() {
+    let world = World::new(4096, 512);
+    let trees = [made(&world, 3_000), made(&world, 3_000)];
+    let old = world.begin_olap();
+    for tree in &trees {
+        dropped(&world, tree);
+    }
+    world.collect();
+    let domain = world.manager.domain();
+    assert!(world.store.count_dropped(domain, 20).unwrap());
+    let (census, complete) = world.store.census(domain, 1_000).unwrap();
+    assert!(!complete);
+    for tree in &trees {
+        let pages = census[&tree.root()].of(VersionKind::Dropped).count;
+        assert!(pages > 150, "{pages} pages");
+    }
+    world.rollback(old);
+    world.collect();
+}
+
+/// Where nobody asks for large values no leaf is read.
+#[test]
+fn leaves_of_a_dropped_tree_are_left_alone_where_large_values_are_not_counted() {
+    let options = crate::VersionOptions {
+        chains_of_dropped: false,
+        ..Default::default()
+    };
+    let world = World::with_options(4096, 512, options);
+    let tree = made(&world, 1_000);
+    let old = world.begin_olap();
+    dropped(&world, &tree);
+    world.collect();
+    assert!(count(&world, 1) < 10);
+    assert_eq!(told(&world, &tree).count, there(&tree).count - 20 * 3);
+    world.rollback(old);
+    world.collect();
+    assert_eq!(
+        world.store.dropped_total(world.manager.domain()),
+        Tally::default()
+    );
 }

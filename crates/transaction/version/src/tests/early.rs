@@ -1,6 +1,6 @@
 //! Large values that no snapshot sees, under an older one that sees others.
 
-use super::world::{SLOTS, World, view};
+use super::world::{SLOTS, World, holding, view};
 use crate::row::Shape;
 use crate::{Change, Scratch, Tally, VersionKind};
 use vellum_base::{PageId, SlotId};
@@ -54,7 +54,7 @@ fn chains(world: &World) -> usize {
     let (root, length) = (PageId(1), BYTES as u64);
     let each = ChainRef { root, length }.bytes_of_pages(4096);
     assert!(each > BYTES as u64 && each < BYTES as u64 + 2 * 4096);
-    let (census, complete) = world.store.census(1_000).unwrap();
+    let (census, complete) = world.store.census(world.manager.domain(), 1_000).unwrap();
     let counted = census.values().map(|sums| sums.of(VersionKind::Chain));
     let counted = counted.fold(Tally::default(), |mut all, one| {
         all.add(one);
@@ -212,7 +212,7 @@ fn chains_are_counted_by_the_index_of_their_row_and_the_snapshot_that_keeps_them
     world.commit(tx);
     world.collect();
     assert_eq!(chains(&world), 4);
-    let (census, _) = world.store.census(1_000).unwrap();
+    let (census, _) = world.store.census(world.manager.domain(), 1_000).unwrap();
     for tree in [&tree, &other] {
         assert_eq!(census[&tree.root()].of(VersionKind::Chain).count, 2);
     }
@@ -220,7 +220,12 @@ fn chains_are_counted_by_the_index_of_their_row_and_the_snapshot_that_keeps_them
     let each = census[&tree.root()].of(VersionKind::Chain).bytes / 2;
     let (pinned, complete) = world
         .store
-        .pinned_by(world.manager.clock().now(), 1_000, || snapshots.to_vec())
+        .pinned_by(
+            world.manager.domain(),
+            world.manager.clock().now(),
+            1_000,
+            || holding(&snapshots),
+        )
         .unwrap();
     assert!(complete && pinned[0].bytes >= 3 * each && pinned[0].bytes < 4 * each);
     assert!(pinned[1].bytes >= each && pinned[1].bytes < 2 * each);

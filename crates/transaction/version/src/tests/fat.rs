@@ -307,7 +307,7 @@ fn buried_fat_row_counts_with_the_versions_in_it() {
     assert!(rows.len() == 1 && bytes > 100, "{rows:?}");
     world.collect();
     assert_eq!(world.heads(&tree), 0, "buried");
-    let (census, _) = world.store.census(100).unwrap();
+    let (census, _) = world.store.census(world.manager.domain(), 100).unwrap();
     let buried = census[&tree.root()].of(VersionKind::Buried);
     assert_eq!(
         (buried.count, buried.bytes),

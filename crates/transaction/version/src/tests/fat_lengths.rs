@@ -79,7 +79,7 @@ fn row_that_changes_its_length_all_the_time_stays_as_long_as_it_is_and_needs_no_
     assert_eq!(world.deltas(), 0);
     assert_eq!(world.get(&old, &tree, b"k"), Some(vec![7; 80]));
     assert_eq!(world.rows(&old, &tree), [(b"k".to_vec(), vec![7; 80])]);
-    let (census, _) = world.store.census(100).unwrap();
+    let (census, _) = world.store.census(world.manager.domain(), 100).unwrap();
     assert_eq!(census[&tree.root()].of(VersionKind::Fat).count, 2);
     world.rollback(old);
     // What is not known to be dead fills the row, which is then looked at as a whole.
@@ -189,7 +189,7 @@ fn row_whose_versions_would_not_fit_as_names_either_becomes_a_chain_of_what_they
         check(&world, &tree, &held);
     }
     assert!(world.fat_rows(&tree).is_empty(), "five do not fit");
-    let (sums, _) = world.store.census(1000).unwrap();
+    let (sums, _) = world.store.census(world.manager.domain(), 1000).unwrap();
     let kinds = [VersionKind::Delta, VersionKind::FullCopy];
     let counts = kinds.map(|kind| sums[&tree.root()].of(kind).count);
     assert!(counts[0] > 0 && counts[1] <= 1, "{counts:?}");

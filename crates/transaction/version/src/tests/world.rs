@@ -19,13 +19,29 @@ use vellum_sync::Mutex;
 #[cfg(not(any(loom, shuttle)))]
 use vellum_sync::{test_point::TestPoints, thread};
 use vellum_txn::{
-    Class, Clock, Config, Durability, Isolation, Manager, Options, Protocol, Savepoint,
-    Transaction, TransactionError,
+    Class, Clock, Config, Durability, Holder, Isolation, Manager, Options, Protocol, Savepoint,
+    Transaction, TransactionError, TransactionId,
 };
 use vellum_wal::{Log, LogConfig, LogSpace, LogStart, SlotLog};
 
 /// Slots of transactions; the one above is for the world itself.
 pub(crate) const SLOTS: u16 = 6;
+
+/// Holders that have these snapshots and have written nothing.
+pub(crate) fn holding(snapshots: &[Timestamp]) -> Vec<Holder> {
+    let of = |snapshot: &Timestamp| Holder {
+        id: TransactionId {
+            slot: SlotId(u16::MAX),
+            number: snapshot.get(),
+        },
+        olap: true,
+        writer: false,
+        oldest: *snapshot,
+        newest: *snapshot,
+        age: Duration::ZERO,
+    };
+    snapshots.iter().map(of).collect()
+}
 
 /// The seed of a random test, from `VELLUM_SEED` or fresh, printed with the way to replay it.
 pub(crate) fn seed(test: &str) -> u64 {
