@@ -567,16 +567,15 @@ fn collect(engine: &Engine, control: &Control, pace: &mut Pace) {
     }
 }
 
-/// A step of the count of dropped trees. It rests for itself: a large table that is dropped does not slow collection.
+/// A step of the count of dropped trees. It rests for itself: a large table that is dropped does not slow collection, nor what else a round of maintenance does.
 fn count_dropped(engine: &Engine, control: &Control, pace: &mut Pace) {
-    let paced = engine.config.version_policy == VersionPolicy::Spill;
     let began = monotonic_nanos();
-    if paced && !pace.is_over(began) {
+    if !pace.is_over(began) {
         return;
     }
     let reads = engine.pool.statistics().faults;
-    let pages = if paced { READS as usize } else { COUNTED };
-    control.note(Work::CountDropped, engine.count_dropped(pages).map(drop));
+    let counted = engine.count_dropped(READS as usize).map(drop);
+    control.note(Work::CountDropped, counted);
     let has_read = engine.pool.statistics().faults != reads;
     pace.note(began, monotonic_nanos(), has_read);
 }

@@ -7,13 +7,13 @@
 //! - B3 What is limited is what a snapshot can make grow: pages of old versions and of graveyards, overflow chains that no newest version
 //!   refers to, pages of dropped tables and indexes, and old versions in rows. The last are in memory only, and few grow (design 0013); they are looked for every ten seconds, in
 //!   [`PAGES_MAX`] pages, where there is a limit.
-//! - B2 A snapshot is withdrawn only if it is the oldest, and if what the last withdrawal has set free is collected: while the space falls, or the last
+//! - B2 A snapshot is withdrawn only if it is the oldest (where dropped trees alone are too many: of those that keep some), and if what the last withdrawal has set free is collected: while the space falls, or the last
 //!   collection left some for the next, nobody else is to blame.
 //! - B4 One that is younger than what a request to promote early asks for goes only if more than half of the budget was replaced since it was drawn, by
 //!   others than those who are still at work: a transaction of any size takes two ticks. So not whose own writes are all there is, and not who
 //!   is about to end anyway.
 //!
-//! - B5 Nobody is withdrawn for a dropped tree that does not wait for the oldest snapshot, and nobody is refused for one that waits for no snapshot (V70): its pages are being given back, or wait for a round of the
+//! - B5 Nobody is withdrawn for a dropped tree that does not wait for him, and nobody is refused for one that waits for no snapshot (V70): its pages are being given back, or wait for a round of the
 //!   log, for a writer that was withdrawn or is not rolled back, for their turn, or cannot be read. (Interleaving otherwise: a table of 50 GB is dropped, and nobody sees it any more; it takes a minute to
 //!   give its pages back, the space is above the limit, and whoever is the oldest goes for it. Or: one of its pages cannot be read, and writers are refused until a restart.)
 //!
@@ -30,6 +30,7 @@ use std::collections::VecDeque;
 use std::time::Duration;
 use vellum_sync::Mutex;
 use vellum_sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
+use vellum_txn::Holder;
 
 /// What happens where old versions take more than [`Config::version_bytes_max`](crate::Config::version_bytes_max).
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -216,7 +217,8 @@ impl Engine {
             return false;
         }
         let holders = self.manager.holders();
-        let bytes = self.bytes_beside_dropped() + self.dropped_kept_for_oldest(&holders);
+        let (at, dropped) = self.whose_dropped(&holders);
+        let bytes = self.bytes_beside_dropped() + dropped;
         if bytes <= limit {
             recent.lowest = 0;
             return false;
@@ -230,12 +232,12 @@ impl Engine {
             u64::MAX => AGE_MIN,
             usual => usual / 16,
         };
-        let Some(holder) = holders.first() else {
+        let Some(holder) = holders.get(at) else {
             return false;
         };
         let age_ticks = now.saturating_sub(holder.oldest.get());
         if age_ticks < youngest.max(1)
-            && !(recent.suspects(holder.id) && self.is_much_kept_for(&holders))
+            && !(recent.suspects(holder.id) && self.is_much_kept_for(holder, &holders))
         {
             return false;
         }
@@ -259,23 +261,32 @@ impl Engine {
         true
     }
 
-    /// B5: bytes of dropped trees, but for those that stay, or go, whoever is withdrawn.
-    fn dropped_kept_for_oldest(&self, holders: &[vellum_txn::Holder]) -> u64 {
+    /// B5: whose turn it is, and the bytes of dropped trees that count: not those that stay, or go, whoever is withdrawn. The oldest one's, mostly. Where it is dropped trees alone
+    /// that are too many, that of the oldest one of whom some are kept: one that was there before them sees none.
+    fn whose_dropped(&self, holders: &[Holder]) -> (usize, u64) {
+        let kept_for = |holders: &[Holder]| {
+            let domain = self.manager.domain();
+            self.store.dropped_bytes_kept_for(domain, holders)
+        };
         let oldest = &holders[..holders.len().min(1)];
-        self.store
-            .dropped_bytes_kept_for(self.manager.domain(), oldest)
+        if self.bytes_beside_dropped() > self.config.version_bytes_max {
+            return (0, kept_for(oldest));
+        }
+        let keeps = |holder: &Holder| kept_for(std::slice::from_ref(holder)) > 0;
+        let at = holders.iter().position(keeps).unwrap_or(0);
+        (at, kept_for(holders))
     }
 
-    /// B4, of the oldest of those who hold versions back. Looks at up to [`PAGES_MAX`] pages; no, if they cannot be read.
-    fn is_much_kept_for(&self, holders: &[vellum_txn::Holder]) -> bool {
-        let Some(oldest) = holders.first() else {
-            return false;
-        };
+    /// B4, of one of those who hold versions back. Looks at up to [`PAGES_MAX`] pages; no, if they cannot be read.
+    fn is_much_kept_for(&self, holder: &Holder, holders: &[Holder]) -> bool {
         let running = holders.iter().map(|it| (it.id.slot, it.oldest)).collect();
         let kept = self
             .store
-            .replaced_since(oldest.oldest, &running, PAGES_MAX);
-        let dropped = self.dropped_kept_for_oldest(holders);
+            .replaced_since(holder.oldest, &running, PAGES_MAX);
+        let domain = self.manager.domain();
+        let dropped = self
+            .store
+            .dropped_bytes_kept_for(domain, std::slice::from_ref(holder));
         kept.is_ok_and(|kept| kept.bytes + dropped > self.config.version_bytes_max / 2)
     }
 }

@@ -249,7 +249,7 @@ fn writers_are_refused_while_a_dropped_table_fills_the_budget_and_tables_are_dro
 }
 
 #[test]
-fn snapshot_from_before_a_table_was_made_is_not_withdrawn_for_it() {
+fn snapshot_from_before_a_table_was_made_is_not_withdrawn_for_it_and_the_one_that_sees_it_is() {
     let (_, database, table) = with_table(&limited(VersionPolicy::SnapshotTooOld));
     let old = begin(&database, Class::Olap);
     filled(&database, "big", 20_000);
@@ -260,16 +260,42 @@ fn snapshot_from_before_a_table_was_made_is_not_withdrawn_for_it() {
     settle(&database);
     steps(&database, 200);
     let now = database.statistics();
-    assert!(now.snapshots_withdrawn == 0 && now.version_bytes > BUDGET);
+    assert!(now.snapshots_withdrawn == 1 && now.version_bytes < BUDGET);
+    assert!(young.table("big").is_err());
+    assert!(old.table("t").is_ok(), "it had nothing of it");
+}
+
+#[test]
+fn snapshot_from_before_a_table_was_made_is_not_charged_with_it() {
+    let (_, database, _) = with_table(&small());
+    let old = begin(&database, Class::Olap);
+    filled(&database, "big", 4_000);
+    let young = begin(&database, Class::Olap);
+    dropped(&database, "big");
+    settle(&database);
+    let kept = of(&database, "big").bytes;
+    assert!(kept > 1 << 20);
     let holders = database.holders().unwrap();
     let held = [0, 1].map(|at: usize| (holders[at].transaction, holders[at].version_bytes));
-    assert!(held[0].0 == old.id() && held[0].1 < 1 << 20);
-    assert!(held[1].0 == young.id() && held[1].1 > 20 << 20);
-    drop(old);
+    assert!(held[0].0 == old.id() && held[0].1 < kept / 4, "{held:?}");
+    assert!(held[1].0 == young.id() && held[1].1 >= kept, "{held:?}");
+}
+
+/// One that never counts as analytical keeps what it does not see (V68), and is charged with it.
+#[test]
+fn transaction_that_keeps_a_dropped_table_that_it_never_saw_is_charged_with_it() {
+    let (_, database, _) = with_table(&small());
+    let oltp = begin(&database, Class::Oltp);
+    filled(&database, "big", 4_000);
+    dropped(&database, "big");
     settle(&database);
-    steps(&database, 10);
-    assert_eq!(database.statistics().snapshots_withdrawn, 1);
-    assert!(young.table("big").is_err());
+    let kept = of(&database, "big").bytes;
+    assert!(kept > 1 << 20);
+    let holders = database.holders().unwrap();
+    assert!(holders[0].transaction == oltp.id() && holders[0].version_bytes >= kept);
+    drop(oltp);
+    settle(&database);
+    assert_eq!(database.statistics().dropped_pages, 0);
 }
 
 /// What a dropped table counts while it is counted, under a writer and with pages read from disk, is never more than it has.

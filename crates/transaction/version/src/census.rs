@@ -137,7 +137,9 @@ impl VersionStore {
         let mut pinned: Vec<Tally> = holders.iter().zip(next).map(between).collect();
         // What is kept for one that has ended is kept for the next older one.
         for (of, tally) in before.into_iter().zip(found_for) {
-            let still = holders.iter().position(|it| it.id == of.id);
+            // A statement's snapshot moves on under read committed: what the last one saw this one need not.
+            let same = |it: &Holder| it.id == of.id && it.oldest == of.oldest;
+            let still = holders.iter().position(same);
             let above = holders.partition_point(|it| it.oldest <= of.oldest);
             if let Some(holder) = still.or(above.checked_sub(1)) {
                 pinned[holder].add(tally);

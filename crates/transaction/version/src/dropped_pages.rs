@@ -91,12 +91,12 @@ pub(crate) struct DroppedTree {
 }
 
 impl DroppedTree {
-    /// V70, where no writer is hidden.
+    /// V70, where no writer is hidden. Who is not analytical keeps what it does not see, too.
     pub fn is_kept_for(&self, domain: &Domain, holder: &Holder) -> bool {
         let sees = |version: &VersionStamp| domain.is_committed_before(version, holder.newest);
         !self.goes
             && !domain.is_committed_before(&self.by, holder.oldest)
-            && self.made_by.as_ref().is_none_or(sees)
+            && (!holder.olap || self.made_by.as_ref().is_none_or(sees))
     }
 }
 
@@ -222,9 +222,11 @@ impl VersionStore {
         if dropped.contains(tree.root()) {
             return Ok(false);
         }
+        let chains = self.options().chains_of_dropped;
         let take = |account: &mut Account| {
             let stage = std::mem::take(&mut account.stage);
             if std::mem::take(&mut account.reverted)
+                && chains
                 && matches!(stage, Stage::Chains(_) | Stage::Counted)
             {
                 account.chain_bytes = 0;
@@ -243,7 +245,7 @@ impl VersionStore {
         let result = match &mut stage {
             Stage::Inner(count) => match tree.count_pages(count, 1) {
                 Ok(true) => {
-                    stage = match self.options().chains_of_dropped {
+                    stage = match chains {
                         true => Stage::Chains(Vec::new()),
                         false => Stage::Counted,
                     };
