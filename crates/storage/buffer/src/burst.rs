@@ -221,10 +221,27 @@ mod tests {
         }
     }
 
+    const ROUNDS: u64 = if cfg!(miri) { 20 } else { 20_000 };
+
+    /// Reads all words, each of which somebody sets to round and place meanwhile, in [`ROUNDS`] rounds: each is one of these, whole.
+    fn read_until_the_last_round(words: &PageWords, read: fn(&PageWords, &mut [u64])) {
+        let mut to = vec![0; words.len()];
+        let mut seen = 0;
+        while seen < ROUNDS {
+            read(words, &mut to);
+            for (at, word) in to.iter().enumerate() {
+                let round = word >> 32;
+                let whole = round << 32 | round << 8 | if round == 0 { 0 } else { at as u64 };
+                assert_eq!(*word, whole, "word {at}");
+            }
+            // Relaxed stores are seen in any order, but the last ones are seen at last.
+            seen = to.iter().map(|word| word >> 32).min().unwrap_or(0);
+        }
+    }
+
     /// Words that are stored several at a time are old or new for who reads them one by one.
     #[test]
     fn words_that_are_stored_wide_are_not_torn() {
-        const ROUNDS: u64 = if cfg!(miri) { 20 } else { 20_000 };
         let words: Vec<_> = (0..131).map(|_| PageWord::new(0)).collect();
         std::thread::scope(|scope| {
             scope.spawn(|| {
@@ -244,24 +261,13 @@ mod tests {
                     }
                 }
             });
-            let mut to = vec![0; words.len()];
-            let mut seen = 0;
-            while seen < ROUNDS {
-                load_each(&words, &mut to);
-                for (at, word) in to.iter().enumerate() {
-                    let round = word >> 32;
-                    let whole = round << 32 | round << 8 | if round == 0 { 0 } else { at as u64 };
-                    assert_eq!(*word, whole, "word {at}");
-                }
-                seen = to.iter().map(|word| word >> 32).min().unwrap_or(0);
-            }
+            read_until_the_last_round(&words, load_each);
         });
     }
 
     /// Words that are written meanwhile are old or new, and each comes from its own place.
     #[test]
     fn words_that_are_written_meanwhile_are_not_torn() {
-        const ROUNDS: u64 = if cfg!(miri) { 20 } else { 20_000 };
         let words: Vec<_> = (0..131).map(|_| PageWord::new(0)).collect();
         std::thread::scope(|scope| {
             scope.spawn(|| {
@@ -271,18 +277,7 @@ mod tests {
                     }
                 }
             });
-            let mut to = vec![0; words.len()];
-            let mut seen = 0;
-            while seen < ROUNDS {
-                load_all(&words, &mut to);
-                for (at, word) in to.iter().enumerate() {
-                    let round = word >> 32;
-                    let whole = round << 32 | round << 8 | if round == 0 { 0 } else { at as u64 };
-                    assert_eq!(*word, whole, "word {at}");
-                }
-                // Relaxed stores are seen in any order, but the last ones are seen at last.
-                seen = to.iter().map(|word| word >> 32).min().unwrap_or(0);
-            }
+            read_until_the_last_round(&words, load_all);
         });
     }
 }

@@ -99,6 +99,19 @@ pub struct Client {
     pub session: Session,
 }
 
+/// A database with small pages and no threads, for sessions that get old. `promotes`: after a few ticks; else never.
+pub fn database_that_promotes(promotes: bool) -> SqlDatabase {
+    let mut config = Config::default()
+        .page_size(4096)
+        .pool_bytes(16 << 20)
+        .background_threads(false);
+    config.log_segment_bytes = 1 << 20;
+    config.log_bytes_max = 16 << 20;
+    config.data_bytes_max = 64 << 20;
+    config.promote_after_ticks = if promotes { 3 } else { u64::MAX };
+    database_with(config)
+}
+
 /// A database in memory with settings of its own.
 pub fn database_with(config: Config) -> SqlDatabase {
     let directory = Arc::new(MemoryDirectory::new());

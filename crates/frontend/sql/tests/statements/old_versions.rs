@@ -1,21 +1,7 @@
 //! What `vellum_versions` and `vellum_snapshots` tell of what an old session keeps, kind by kind, and that it goes with it.
 
-use super::client::{Client, database_with};
-use vellum::Config;
+use super::client::{Client, database_that_promotes};
 use vellum_sql::{FIRST_ROLE, SessionOptions, SqlDatabase};
-
-/// Small pages, no threads. `promotes`: after a few ticks; else never.
-fn database(promotes: bool) -> SqlDatabase {
-    let mut config = Config::default()
-        .page_size(4096)
-        .pool_bytes(16 << 20)
-        .background_threads(false);
-    config.log_segment_bytes = 1 << 20;
-    config.log_bytes_max = 16 << 20;
-    config.data_bytes_max = 64 << 20;
-    config.promote_after_ticks = if promotes { 3 } else { u64::MAX };
-    database_with(config)
-}
 
 /// All background work is done.
 fn settle(database: &SqlDatabase) {
@@ -52,7 +38,7 @@ const YOUNG: i32 = 9;
 
 #[test]
 fn versions_are_told_by_table_and_kind_and_charged_to_the_session_that_keeps_them() {
-    let database = database(false);
+    let database = database_that_promotes(false);
     let (mut other, mut old) = (client(&database, OTHER), client(&database, OLD));
     other.ok(TABLES);
     settle(&database);
@@ -116,7 +102,7 @@ fn versions_are_told_by_table_and_kind_and_charged_to_the_session_that_keeps_the
 
 #[test]
 fn pages_of_a_dropped_table_are_told_while_a_session_sees_it() {
-    let database = database(false);
+    let database = database_that_promotes(false);
     let (mut other, mut old) = (client(&database, OTHER), client(&database, OLD));
     other.ok(TABLES);
     settle(&database);
@@ -138,7 +124,7 @@ fn pages_of_a_dropped_table_are_told_while_a_session_sees_it() {
 
 #[test]
 fn buried_rows_and_versions_in_hot_rows_are_told_of_a_session_that_was_promoted() {
-    let database = database(true);
+    let database = database_that_promotes(true);
     let (mut other, mut old) = (client(&database, OTHER), client(&database, OLD));
     other.ok(TABLES);
     settle(&database);

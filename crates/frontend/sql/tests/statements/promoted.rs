@@ -3,8 +3,7 @@
 //! Answers are those of PostgreSQL 15 at the same level, but for one: a key that was deleted after the snapshot of a repeatable read transaction is free
 //! there, and here its insert is `40001` (first writer wins: docs/design/0018-row-locks.md).
 
-use super::client::{Client, Heard, database_with};
-use vellum::Config;
+use super::client::{Client, Heard, database_that_promotes};
 use vellum_sql::{
     CommandTag, CopyShape, Field, Fields, Format, OutputRow, Parameters, Progress, Sink,
     SqlDatabase, Told,
@@ -12,19 +11,6 @@ use vellum_sql::{
 
 const REPEATABLE: &str = "repeatable read";
 const COMMITTED: &str = "read committed";
-
-/// Small pages, no threads. `promotes`: after a few ticks; else never.
-fn database(promotes: bool) -> SqlDatabase {
-    let mut config = Config::default()
-        .page_size(4096)
-        .pool_bytes(16 << 20)
-        .background_threads(false);
-    config.log_segment_bytes = 1 << 20;
-    config.log_bytes_max = 16 << 20;
-    config.data_bytes_max = 64 << 20;
-    config.promote_after_ticks = if promotes { 3 } else { u64::MAX };
-    database_with(config)
-}
 
 /// Time passes for old transactions, and all background work is done.
 fn settle(database: &SqlDatabase) {
@@ -39,7 +25,7 @@ fn settle(database: &SqlDatabase) {
 /// What an old session (`level`) is answered that has looked at `tables`, by a statement after another has run `change`: rows, or an
 /// SQLSTATE. Each statement of the change is a transaction; where the session was promoted all that was deleted is buried behind each.
 fn answer(promoted: bool, level: &str, change: &str, statement: &str) -> String {
-    let database = database(promoted);
+    let database = database_that_promotes(promoted);
     let (mut other, mut old) = (Client::of(&database), Client::of(&database));
     other.ok("create table p (id int primary key);
          create table c (id int primary key, p int references p);
@@ -227,7 +213,7 @@ fn regress_a_unique_key_whose_row_is_buried_is_no_duplicate() {
 
 /// Rows 1 to 600 over many pages, in an index by another order, and an old session.
 fn many(promotes: bool) -> (SqlDatabase, Client, Client) {
-    let database = database(promotes);
+    let database = database_that_promotes(promotes);
     let (mut other, old) = (Client::of(&database), Client::of(&database));
     other.ok(
         "create table t (id int primary key, n int, pad text); create index on t (n);
