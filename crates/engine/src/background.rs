@@ -9,7 +9,7 @@
 //!
 //! Recovery undoes beside the first two alone.
 //!
-//! Collection that has to read from the disk ends its step after [`READS`] pages, goes on with the next slot after that, and rests three times as long as it took ([`Pace`]), so what an old
+//! Collection that has to read from the disk ends its step after [`STEP_PAGES`] pages, goes on with the next slot after that, and rests three times as long as it took ([`Pace`]), so what an old
 //! snapshot has left of a database larger than its pool takes about a quarter of one thread's reads from who works, however many slots it is in. (Without: 26 MiB of versions went in a second, in which TPC-C made 0.4 of its rate.)
 //! Not where snapshots or writers give way when there are too many old versions: who is to blame there is found by what collections leave.
 //!
@@ -25,7 +25,7 @@ use vellum_base::clock::monotonic_nanos;
 use vellum_base::{Result, SlotId, StorageError};
 use vellum_gc::{Budget, Horizon};
 use vellum_sync::atomic::{AtomicBool, Ordering};
-use vellum_sync::{Condvar, Mutex};
+use vellum_sync::{Bell, Mutex};
 use vellum_txn::{ActiveSnapshots, TransactionError};
 use vellum_version::{Reverter, VersionError};
 
@@ -39,10 +39,9 @@ const IDLE_ITEMS: u32 = 4096;
 const IDLE_STEPS: u32 = 8;
 /// Bytes of rows of one idle slot in one step.
 const IDLE_BYTES: u64 = 16 << 20;
-/// Pages of dropped trees that are counted in one step.
-const COUNTED: usize = 256;
-/// Pages read from the disk, by whomever, after which a step that is paced goes on to no further slot.
-const READS: u64 = 64;
+/// Pages in one step of maintenance: so many of dropped trees are counted, and when so many were read from the disk, by whomever, a collection that is paced goes
+/// on to no further slot.
+const STEP_PAGES: u64 = 64;
 
 impl Engine {
     /// One unit of every kind of background work. True if there was something to do.
@@ -53,7 +52,7 @@ impl Engine {
         self.manager.close_unused_slots();
         let mut busy = self.roll_back_parked()?;
         busy |= self.collect_idle()?;
-        busy |= self.count_dropped(COUNTED)?;
+        busy |= self.count_dropped(STEP_PAGES as usize)?;
         busy |= self.make_fat_plain()?;
         busy |= self.keep_version_budget();
         if self.log.flush_round()?.bytes > 0 {
@@ -241,38 +240,6 @@ fn storage(error: VersionError) -> StorageError {
         VersionError::Storage(error)
         | VersionError::Transaction(TransactionError::Storage(error)) => error,
         _ => StorageError::MemoryLimit { what: "collection" },
-    }
-}
-
-/// A flag with a bell.
-#[derive(Debug, Default)]
-struct Bell {
-    rung: Mutex<bool>,
-    condition: Condvar,
-}
-
-impl Bell {
-    fn ring(&self) {
-        *self.rung.lock() = true;
-        self.condition.notify_one();
-    }
-
-    /// Waits for a ring, at most `timeout`.
-    fn wait(&self, timeout: Option<Duration>) {
-        let mut rung = self.rung.lock();
-        while !*rung {
-            match timeout {
-                None => rung = self.condition.wait(rung),
-                Some(timeout) => {
-                    let (guard, timed_out) = self.condition.wait_timeout(rung, timeout);
-                    rung = guard;
-                    if timed_out {
-                        break;
-                    }
-                }
-            }
-        }
-        *rung = false;
     }
 }
 
@@ -479,7 +446,7 @@ fn serve_log(engine: &Engine, control: &Control) {
                     return;
                 }
                 // A full disk may have room later; who needs the round leads one itself meanwhile.
-                control.maintain.wait(Some(MAINTENANCE_TICK));
+                control.maintain.wait_timeout(MAINTENANCE_TICK);
             }
         }
     }
@@ -487,7 +454,7 @@ fn serve_log(engine: &Engine, control: &Control) {
 
 fn evict(engine: &Engine, control: &Control) {
     loop {
-        control.evict.wait(None);
+        control.evict.wait();
         while !control.stopped() && engine.pool.free_frames() < engine.pool.high_water() {
             match engine.pool.evict_step(engine.pool.high_water()) {
                 Ok(0) => break,
@@ -507,7 +474,7 @@ fn evict(engine: &Engine, control: &Control) {
 
 fn make_checkpoints(engine: &Engine, control: &Control) {
     while !control.stopped() {
-        control.checkpoint.wait(Some(CHECKPOINT_TICK));
+        control.checkpoint.wait_timeout(CHECKPOINT_TICK);
         if !control.stopped() && engine.checkpoint_is_due() && !engine.is_poisoned() {
             control.note(Work::Checkpoint, engine.checkpoint());
         }
@@ -553,7 +520,7 @@ fn collect(engine: &Engine, control: &Control, pace: &mut Pace) {
     for _ in 0..IDLE_STEPS {
         // Who else reads makes us rest, too: it is he who would wait for us.
         let reads = engine.pool.statistics().faults;
-        let reads_max = if paced { READS } else { u64::MAX };
+        let reads_max = if paced { STEP_PAGES } else { u64::MAX };
         let collected = engine.collect_idle_within(reads_max).map(drop);
         let goes_on = collected.is_ok() && engine.version_budget.has_backlog();
         control.note(Work::Collect, collected);
@@ -574,7 +541,7 @@ fn count_dropped(engine: &Engine, control: &Control, pace: &mut Pace) {
         return;
     }
     let reads = engine.pool.statistics().faults;
-    let counted = engine.count_dropped(READS as usize).map(drop);
+    let counted = engine.count_dropped(STEP_PAGES as usize).map(drop);
     control.note(Work::CountDropped, counted);
     let has_read = engine.pool.statistics().faults != reads;
     pace.note(began, monotonic_nanos(), has_read);
@@ -583,7 +550,7 @@ fn count_dropped(engine: &Engine, control: &Control, pace: &mut Pace) {
 fn maintain(engine: &Engine, control: &Control) {
     let (mut pace, mut pace_of_counts) = (Pace::default(), Pace::default());
     while !control.stopped() {
-        control.maintain.wait(Some(MAINTENANCE_TICK));
+        control.maintain.wait_timeout(MAINTENANCE_TICK);
         if control.stopped() || engine.is_poisoned() {
             continue;
         }

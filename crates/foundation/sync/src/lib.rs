@@ -27,6 +27,7 @@
 compile_error!("loom and shuttle are two builds, not one");
 
 mod backoff;
+mod bell;
 mod lock;
 mod padded;
 pub mod rank;
@@ -34,6 +35,7 @@ pub mod test_point;
 pub mod thread;
 
 pub use backoff::Backoff;
+pub use bell::Bell;
 pub use lock::{Condvar, Mutex, MutexGuard, RwLock, RwLockReadGuard, RwLockWriteGuard};
 pub use padded::CachePadded;
 
