@@ -18,10 +18,17 @@ const PLACES: usize = 16;
 /// database lives: a transaction that inserts into both goes down from the root each time.
 const WAYS: usize = 4;
 
-/// How many keys a [`LeafHints`] remembers the leaf of before they are asked for, at most.
-const AHEAD: usize = 256;
+/// How many places there are for leaves of keys that will be asked for.
+const PLACES_AHEAD: usize = 512;
 
-const _: () = assert!(AHEAD.is_power_of_two(), "a place is some bits of a mark");
+/// How many keys a [`LeafHints`] remembers the leaf of before they are asked for, at most: a quarter of the places stays free, so that what is not there is
+/// soon found not to be.
+const AHEAD_MAX: usize = PLACES_AHEAD / 4 * 3;
+
+const _: () = assert!(
+    PLACES_AHEAD.is_power_of_two(),
+    "a place is some bits of a mark"
+);
 
 /// A place that is free.
 const NOT_EXPECTED: (u64, PageId) = (0, PageId::ZERO);
@@ -32,7 +39,8 @@ const NOT_EXPECTED: (u64, PageId) = (0, PageId::ZERO);
 pub struct LeafHints {
     /// Tree and leaf, by the tree's place; in a place the one that came last stands first.
     ways: [[(PageId, PageId); WAYS]; PLACES],
-    /// Leaves of keys, by what [`mark_of`] makes of the key; nothing before the first is expected. Page zero is no leaf: the place is free.
+    /// Leaves of keys, by what [`mark_of`] makes of the key; empty before the first is expected. Page zero is no leaf: the place is free. Each
+    /// stands at the place of its mark or behind it, with no free place between (from the last place it goes on with the first).
     ahead: Vec<(u64, PageId)>,
     /// How many places are taken.
     ahead_left: usize,
@@ -67,17 +75,24 @@ impl LeafHints {
         }
     }
 
-    /// Remembers the leaf of a key that is going to be looked up.
+    /// Remembers the leaf of a key that is going to be looked up, if there is room.
     #[inline]
     pub fn expect(&mut self, tree: &Tree, key: &[u8], leaf: PageId) {
+        if leaf.is_zero() {
+            return;
+        }
         if self.ahead.is_empty() {
-            self.ahead.resize(AHEAD, NOT_EXPECTED);
+            self.ahead.resize(PLACES_AHEAD, NOT_EXPECTED);
         }
         let mark = mark_of(tree.root(), key);
-        let place = &mut self.ahead[place_of(mark)];
-        // Where two keys meet the later one stays.
-        self.ahead_left += usize::from(*place == NOT_EXPECTED);
-        *place = (mark, leaf);
+        let place = self.place_ahead(mark);
+        if self.ahead[place] == NOT_EXPECTED {
+            if self.ahead_left == AHEAD_MAX {
+                return;
+            }
+            self.ahead_left += 1;
+        }
+        self.ahead[place] = (mark, leaf);
     }
 
     /// The leaf of a key, if it was expected; it is not any more.
@@ -86,15 +101,43 @@ impl LeafHints {
         if self.ahead_left == 0 {
             return None;
         }
-        let mark = mark_of(tree, key);
-        let place = &mut self.ahead[place_of(mark)];
-        let (of, leaf) = *place;
-        if of != mark || leaf == PageId::ZERO {
+        let place = self.place_ahead(mark_of(tree, key));
+        let (_, leaf) = self.ahead[place];
+        if leaf.is_zero() {
             return None;
         }
-        *place = NOT_EXPECTED;
         self.ahead_left -= 1;
+        self.close_gap(place);
         Some(leaf)
+    }
+
+    /// Where a mark stands, or the free place where it would.
+    #[inline]
+    fn place_ahead(&self, mark: u64) -> usize {
+        let mut place = place_of(mark);
+        while self.ahead[place].0 != mark && self.ahead[place] != NOT_EXPECTED {
+            place = (place + 1) % PLACES_AHEAD;
+        }
+        place
+    }
+
+    /// Frees a place, and moves those up that would not be found behind a free one.
+    #[inline]
+    fn close_gap(&mut self, mut gap: usize) {
+        let distance = |from: usize, to: usize| to.wrapping_sub(from) % PLACES_AHEAD;
+        let mut place = gap;
+        loop {
+            place = (place + 1) % PLACES_AHEAD;
+            let (mark, leaf) = self.ahead[place];
+            if leaf.is_zero() {
+                break;
+            }
+            if distance(place_of(mark), place) >= distance(gap, place) {
+                self.ahead[gap] = (mark, leaf);
+                gap = place;
+            }
+        }
+        self.ahead[gap] = NOT_EXPECTED;
     }
 
     /// Where the last [`Tree::get_near`] found its key; `None` if it did not, or nobody can tell.
@@ -149,7 +192,7 @@ fn mark_of(tree: PageId, key: &[u8]) -> u64 {
 /// Where it is.
 #[inline]
 fn place_of(mark: u64) -> usize {
-    (mark >> (64 - AHEAD.ilog2())) as usize
+    (mark >> (64 - PLACES_AHEAD.ilog2())) as usize
 }
 
 impl Tree {

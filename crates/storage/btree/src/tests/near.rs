@@ -57,17 +57,41 @@ fn leaves_of_keys_that_were_gone_ahead_for_are_found_by_their_own_keys() {
         }),
     ];
     for (kind, make) in kinds {
+        // As many as a stock level asks for.
+        let keys: Vec<_> = (0..200).map(|number| make(31 * number)).collect();
         let mut hints = LeafHints::default();
-        let keys: Vec<_> = (0..40).map(|number| make(31 * number)).collect();
-        for (number, key) in keys.iter().enumerate() {
-            hints.expect(&tree, key, PageId(1 + number as u64));
+        let leaf = |number: usize| PageId(1 + number as u64);
+        for round in 0..3 {
+            for (number, key) in keys.iter().enumerate() {
+                hints.expect(&tree, key, leaf(number));
+            }
+            // In another order, and each once.
+            for number in (0..keys.len()).map(|number| number * 77 % keys.len()) {
+                let found = hints.take_expected(tree.root(), &keys[number]);
+                assert_eq!(found, Some(leaf(number)), "{kind}, {round}: {number}");
+                if number % 3 == 0 {
+                    let again = hints.take_expected(tree.root(), &keys[number]);
+                    assert_eq!(again, None, "{kind}, {round}: {number}");
+                }
+            }
         }
-        let found = keys.iter().enumerate().filter(|(number, key)| {
-            hints.take_expected(tree.root(), key) == Some(PageId(1 + *number as u64))
-        });
-        // Some meet others in their places.
-        let found = found.count();
-        assert!(found >= 32, "{kind}: {found} of {}", keys.len());
+    }
+}
+
+#[test]
+fn more_keys_than_there_are_places_for_are_not_expected() {
+    let world = World::new(4096, 64);
+    let tree = tree_of(&world, 20);
+    let mut hints = LeafHints::default();
+    let keys: Vec<_> = (0..2000).map(key).collect();
+    for _ in 0..2 {
+        for key in &keys {
+            hints.expect(&tree, key, PageId(7));
+        }
+        let found = keys
+            .iter()
+            .filter(|key| hints.take_expected(tree.root(), &key[..]).is_some());
+        assert_eq!(found.count(), 384);
     }
 }
 
