@@ -1,22 +1,23 @@
 //! Who runs the next round, and who waits for it: group commit without a thread of its own.
 //!
 //! A waiter that finds no round running leads one itself, on its own thread: one client commits
-//! without a hand-off. Others wait, those that the running round covers apart from those that
-//! need the next one. When a round ends, the first kind is woken, and one of the second
-//! kind to lead. Wakers of polled waits count as the second kind unless they are covered.
-//! Who waits for room in a ring waits apart from both: it is there once the running round is written, before its sync. At a round's end
-//! all of these are woken, too: who still has no room leads, or waits for who does.
+//! without a hand-off. Others wait, each with a bell of its own. When a round ends, those that it reached are rung, who then look at nothing
+//! that they would have to wait for, and one of the others, who leads. A commit may wait a little before it leads, for others that are probably on their way
+//! (`gather`): whoever completes the number leads, or the one with the timer. Wakers of polled waits count with the others unless they are reached.
+//! Who waits for room in a ring is reached once the running round is written, before its sync.
 //!
 //! States: idle --leader--> running --end--> idle, or failed for good after a failed sync, a panic, or the last attempt that can be
-//! numbered (`round` I2).
+//! numbered (`round` I2). Idle --a commit waits for others--> open --their number, the timer, or who waits for anything but a commit--> running.
 //!
 //! Invariants:
-//! - I1 Whoever waits is woken: while somebody waits, a round is running, or somebody was woken who
-//!   has not looked yet and passes the baton on if they do not lead.
+//! - I1 Whoever waits is woken: while somebody waits, a round is running, or the next one is open (whose timer leads, if nobody else does), or somebody
+//!   was rung who has not looked yet. Who was rung without having been reached leads, opens a round, or finds one running or open; or a later
+//!   round has reached him by then, at whose end somebody else was rung.
 //! - I2 Nobody waits in a loop of rounds that cannot help: a target that a pending timestamp (R11)
 //!   holds back waits until one is withdrawn.
+//! - I3 Who was rung is not in the list any more.
 //!
-//! Concurrency: `Turn` under its mutex (innermost). `horizon` and `durable` are written by the leader,
+//! Concurrency: `Turn` under its mutex (innermost); bells are rung without it. `horizon` and `durable` are written by the leader,
 //! Release, and read by anybody, Acquire: who sees them may rely on what was synced.
 
 use std::task::Waker;
@@ -24,10 +25,11 @@ use std::task::Waker;
 use vellum_base::{Gsn, Lsn, Result, SlotId, StorageError, Timestamp};
 use vellum_sync::atomic::{AtomicBool, AtomicU64, Ordering, fence};
 use vellum_sync::rank::{Rank, assert_may_wait_below};
-use vellum_sync::{Condvar, Mutex, MutexGuard};
+use vellum_sync::{Arc, Bell, Condvar, Mutex, thread};
 
 use crate::config::Round;
 use crate::core::Core;
+use crate::gather::{Gathering, MODEL, Quorum, now};
 use crate::round::Outcome;
 
 /// What somebody waits for.
@@ -43,14 +45,22 @@ pub(crate) enum Target {
     Turn,
 }
 
+/// Somebody who waits.
+#[derive(Debug)]
+struct Waiter {
+    target: Target,
+    bell: Arc<Bell>,
+}
+
 #[derive(Debug, Default)]
 struct Turn {
     running: bool,
-    /// Rounds begun; its parity picks the condvar.
-    begun: u64,
-    parked: [u32; 2],
-    /// Who waits for room in a ring: told when a round is written, before its sync, and at its end.
-    parked_for_room: u32,
+    /// In the order in which they came.
+    waiters: Vec<Waiter>,
+    gathering: Gathering,
+    /// What a commit that has a timer waits for, and how many rounds were opened before.
+    open: Option<Quorum>,
+    opened: u64,
     wakers: Vec<(Timestamp, Waker)>,
     /// Polled waits that a pending timestamp holds back; counted in `withdrawal_waiters`.
     held_back: Vec<Waker>,
@@ -65,14 +75,10 @@ struct Turn {
 #[derive(Debug)]
 pub(crate) struct Group {
     turn: Mutex<Turn>,
-    ends: [Condvar; 2],
-    room: Condvar,
     withdrawn: Condvar,
     demanded: Condvar,
     horizon: AtomicU64,
     durable: AtomicU64,
-    /// C as the running round read it.
-    running_c: AtomicU64,
     /// Withdrawals so far, and who waits for one: a Dekker pair.
     withdrawals: AtomicU64,
     withdrawal_waiters: AtomicU64,
@@ -86,13 +92,10 @@ impl Group {
     pub fn new(horizon: Timestamp, durable: Gsn) -> Self {
         Self {
             turn: Mutex::new(Turn::default()),
-            ends: [Condvar::new(), Condvar::new()],
-            room: Condvar::new(),
             withdrawn: Condvar::new(),
             demanded: Condvar::new(),
             horizon: AtomicU64::new(horizon.0),
             durable: AtomicU64::new(durable.0),
-            running_c: AtomicU64::new(horizon.0),
             withdrawals: AtomicU64::new(0),
             withdrawal_waiters: AtomicU64::new(0),
             wants_demand: AtomicBool::new(false),
@@ -121,10 +124,6 @@ impl Group {
     pub fn durable(&self) -> Gsn {
         // Acquire: pairs with the release store in `publish`.
         Gsn(self.durable.load(Ordering::Acquire))
-    }
-
-    pub fn round_reads_clock(&self, clock: Timestamp) {
-        self.running_c.store(clock.0, Ordering::Relaxed);
     }
 
     pub fn publish(&self, c: Timestamp, m: Gsn) {
@@ -171,18 +170,6 @@ impl Group {
         waits
     }
 
-    /// A round was written, or is over: slots have room in their rings. Who has not leads the next round.
-    pub fn room_in_rings(&self) {
-        let turn = self.turn.lock();
-        self.wake_for_room(&turn);
-    }
-
-    fn wake_for_room(&self, turn: &Turn) {
-        if turn.parked_for_room > 0 {
-            self.room.notify_all();
-        }
-    }
-
     /// Asks who serves for a round, if somebody does.
     #[cold]
     pub fn demand(&self) {
@@ -192,17 +179,14 @@ impl Group {
         }
     }
 
-    /// Hands the baton on if nobody runs and somebody waits (I1).
-    fn pass_on(&self, turn: &mut Turn) {
-        if turn.running {
-            return;
+    /// If nobody leads and somebody waits, says who is to be rung for it, and wakes who polls (I1).
+    #[must_use]
+    fn pass_on(&self, turn: &mut Turn) -> Option<Arc<Bell>> {
+        if turn.running || turn.open.is_some() {
+            return None;
         }
-        let next = ((turn.begun + 1) & 1) as usize;
-        for parity in [next, 1 - next] {
-            if turn.parked[parity] > 0 {
-                self.ends[parity].notify_one();
-                return;
-            }
+        if !turn.waiters.is_empty() {
+            return Some(turn.waiters.remove(0).bell);
         }
         if turn.serving && !turn.wakers.is_empty() {
             turn.demand = true;
@@ -213,6 +197,38 @@ impl Group {
                 waker.wake();
             }
         }
+        None
+    }
+}
+
+impl Turn {
+    /// Puts a waiter on the list. One that was rung is to be put there again.
+    fn add(&mut self, target: Target, bell: &Arc<Bell>) {
+        let bell = bell.clone();
+        self.waiters.push(Waiter { target, bell });
+    }
+
+    /// Takes a waiter from the list; false if it was rung.
+    fn remove(&mut self, bell: &Arc<Bell>) -> bool {
+        let is_it = |waiter: &Waiter| Arc::ptr_eq(&waiter.bell, bell);
+        let at = self.waiters.iter().position(is_it);
+        at.map(|at| self.waiters.remove(at)).is_some()
+    }
+
+    fn begin(&mut self) {
+        debug_assert!(!self.running);
+        self.running = true;
+        self.open = None;
+    }
+
+    /// What is to be waited for before the next round begins; `None` if it begins now. For one that is not on the list.
+    fn plan(&mut self, target: Target) -> Option<Quorum> {
+        let is_commit = |target: &Target| matches!(target, Target::Hardened(_));
+        let mut targets = self.waiters.iter().map(|waiter| &waiter.target);
+        if !is_commit(&target) || !targets.all(is_commit) {
+            return None;
+        }
+        self.gathering.plan(self.waiters.len() as u32 + 1)
     }
 }
 
@@ -225,8 +241,7 @@ impl Drop for Unwinding<'_> {
         let mut turn = self.0.turn.lock();
         turn.running = false;
         self.0.fail(&mut turn, StorageError::Poisoned);
-        self.0.ends.iter().for_each(Condvar::notify_all);
-        self.0.room.notify_all();
+        turn.waiters.drain(..).for_each(|waiter| waiter.bell.ring());
         self.0.withdrawn.notify_all();
         self.0.demanded.notify_all();
         turn.wakers.drain(..).for_each(|(_, waker)| waker.wake());
@@ -246,56 +261,47 @@ impl Core {
         }
     }
 
-    /// Waits for the end of a round that surely or probably covers the target: that of the running one or the one after. For room
-    /// in a ring, until the running one is written.
-    fn park<'t>(&'t self, mut turn: MutexGuard<'t, Turn>, target: Target) {
-        let running = match target {
-            Target::Hardened(ts) => ts.0 < self.group.running_c.load(Ordering::Relaxed),
-            Target::Durable(gsn) => gsn.0 <= self.published_m.load(Ordering::Relaxed),
-            Target::Turn => false,
-            Target::Flushed(..) => {
-                turn.parked_for_room += 1;
-                let mut turn = self.group.room.wait(turn);
-                turn.parked_for_room -= 1;
-                return;
-            }
-        };
-        let parity = ((turn.begun + u64::from(!running)) & 1) as usize;
-        turn.parked[parity] += 1;
-        let mut turn = self.group.ends[parity].wait(turn);
-        turn.parked[parity] -= 1;
+    /// Rings those whom the running round, which is written, has reached before its end: they have room in their rings.
+    pub fn ring_reached(&self) {
+        let bells = self.take_reached(&mut self.group.turn.lock());
+        bells.iter().for_each(|bell| bell.ring());
     }
 
-    fn begin(&self, turn: &mut Turn) {
-        debug_assert!(!turn.running);
-        turn.running = true;
-        turn.begun += 1;
+    /// Takes those from the list who are reached, and are to be rung.
+    fn take_reached(&self, turn: &mut Turn) -> Vec<Arc<Bell>> {
+        let is_reached = |waiter: &mut Waiter| self.covered(waiter.target);
+        let reached = turn.waiters.extract_if(.., is_reached);
+        reached.map(|waiter| waiter.bell).collect()
     }
 
     /// Runs a round that this thread began, and wakes whom it concerns. Also returns how many
     /// withdrawals there had been when it began.
-    fn lead(&self) -> (Result<Outcome>, u64, MutexGuard<'_, Turn>) {
+    fn lead(&self) -> (Result<Outcome>, u64) {
         let seen = self.group.withdrawals.load(Ordering::Relaxed);
         let unwinding = Unwinding(&self.group);
+        let began = now();
         let result = self.run_round();
+        let nanos = now() - began;
         std::mem::forget(unwinding);
         let mut turn = self.group.turn.lock();
         turn.running = false;
         turn.last_failed = result.is_err();
+        if result.as_ref().is_ok_and(|outcome| outcome.round.bytes > 0) {
+            turn.gathering.round_took(nanos);
+        }
         if let Err(error) = &result
             && (self.segments.poisoned() || matches!(error, StorageError::Poisoned))
         {
             self.group.fail(&mut turn, error.clone());
         }
-        let parity = (turn.begun & 1) as usize;
-        self.group.ends[parity].notify_all();
-        self.group.wake_for_room(&turn);
+        let (mut next, mut bells) = (None, Vec::new());
         if turn.failed.is_some() {
-            self.group.ends[1 - parity].notify_all();
+            bells.extend(turn.waiters.drain(..).map(|waiter| waiter.bell));
             self.group.withdrawn.notify_all();
             turn.wakers.drain(..).for_each(|(_, waker)| waker.wake());
             self.group.release_held_back(&mut turn);
         } else {
+            bells = self.take_reached(&mut turn);
             self.sort_wakers(
                 &mut turn,
                 result.as_ref().map_or(Timestamp::ZERO, |o| o.clock),
@@ -306,11 +312,12 @@ impl Core {
             if result.is_err() {
                 turn.wakers.drain(..).for_each(|(_, waker)| waker.wake());
             }
-            if result.is_err() || turn.parked[1 - parity] > 0 || !turn.wakers.is_empty() {
-                self.group.pass_on(&mut turn);
-            }
+            next = self.group.pass_on(&mut turn);
         }
-        (result, seen, turn)
+        drop(turn);
+        // The next leader first: the device rests until then.
+        next.iter().chain(&bells).for_each(|bell| bell.ring());
+        (result, seen)
     }
 
     /// Wakes the polled waits that are covered and sets those aside that a pending timestamp holds
@@ -340,14 +347,16 @@ impl Core {
         assert_may_wait_below(Rank::SlotLatch);
         let mut led = None;
         let mut waited = false;
+        let bell = Arc::new(Bell::default());
+        // The round that this call opened last, by its number.
+        let mut mine = None;
+        let mut turn = self.group.turn.lock();
+        if let Target::Hardened(_) = target {
+            turn.gathering.note(thread::current().id());
+        }
         loop {
-            let mut turn = self.group.turn.lock();
             let done = self.covered(target) || (target == Target::Turn && led.is_some());
             if done || turn.failed.is_some() {
-                // Reached without leading: the baton may have been meant for us.
-                if waited {
-                    self.group.pass_on(&mut turn);
-                }
                 return match &turn.failed {
                     _ if done => Ok(led),
                     // The first failure goes to who waited for it; later calls hear of the poison.
@@ -355,30 +364,83 @@ impl Core {
                     _ => Err(StorageError::Poisoned),
                 };
             }
-            if turn.running {
-                self.park(turn, target);
+            if turn.running || !self.may_begin(&mut turn, target, &mut mine) {
+                turn.add(target, &bell);
+                let timer = turn
+                    .open
+                    .filter(|_| !turn.running && mine == Some(turn.opened));
+                drop(turn);
                 waited = true;
+                let was_rung = match timer {
+                    None => {
+                        bell.wait();
+                        true
+                    }
+                    Some(_) if MODEL => {
+                        thread::yield_now();
+                        bell.take()
+                    }
+                    Some(quorum) => bell.wait_timeout(quorum.wait),
+                };
+                // Without the mutex, which the others want who were rung with us.
+                if was_rung && self.covered(target) {
+                    return Ok(led);
+                }
+                turn = self.group.turn.lock();
+                if !was_rung && !turn.remove(&bell) {
+                    // Since then.
+                    bell.wait();
+                }
                 continue;
             }
-            self.begin(&mut turn);
+            turn.begin();
             drop(turn);
-            let (result, seen, turn) = self.lead();
+            let (result, seen) = self.lead();
             let outcome = result?;
             led = Some(outcome.round);
             waited = false;
+            if target == Target::Turn || self.covered(target) {
+                return Ok(led);
+            }
+            turn = self.group.turn.lock();
             let held_back = match target {
                 Target::Hardened(ts) => ts < outcome.clock && !self.covered(target),
                 _ => false,
             };
             if held_back && turn.failed.is_none() && self.group.register_held_back(1, seen) {
-                let turn = self.group.withdrawn.wait(turn);
+                turn = self.group.withdrawn.wait(turn);
                 self.group
                     .withdrawal_waiters
                     .fetch_sub(1, Ordering::Relaxed);
-                drop(turn);
                 waited = true;
             }
         }
+    }
+
+    /// Whether somebody who waits for `target`, and is not on the list, leads now, with nobody else leading. Otherwise the next round is open, perhaps by him:
+    /// then `mine` is its number, and he has the timer.
+    fn may_begin(&self, turn: &mut Turn, target: Target, mine: &mut Option<u64>) -> bool {
+        let next = match turn.open {
+            None => turn.plan(target),
+            Some(_) if !matches!(target, Target::Hardened(_)) => None,
+            Some(quorum) => {
+                let waiting = turn.waiters.len() as u32 + 1;
+                if waiting >= quorum.want {
+                    turn.gathering.reached(quorum);
+                    None
+                } else if *mine == Some(turn.opened) {
+                    turn.gathering.is_late(quorum, waiting)
+                } else {
+                    return false;
+                }
+            }
+        };
+        turn.open = next;
+        if next.is_some() {
+            turn.opened += 1;
+            *mine = Some(turn.opened);
+        }
+        next.is_none()
     }
 
     /// As [`Core::wait_for`] a hardened timestamp, without blocking for others. `Some` if done.
@@ -386,7 +448,10 @@ impl Core {
         let target = Target::Hardened(ts);
         let mut turn = self.group.turn.lock();
         if self.covered(target) {
-            self.group.pass_on(&mut turn);
+            // It may have been woken to lead.
+            let next = self.group.pass_on(&mut turn);
+            drop(turn);
+            next.iter().for_each(|bell| bell.ring());
             return Some(Ok(()));
         }
         if turn.failed.is_some() {
@@ -407,10 +472,9 @@ impl Core {
             self.group.demanded.notify_one();
             return None;
         }
-        self.begin(&mut turn);
+        turn.begin();
         drop(turn);
-        let (result, _, turn) = self.lead();
-        drop(turn);
+        let (result, _) = self.lead();
         match result {
             Err(error) => Some(Err(error)),
             Ok(_) if self.covered(target) => Some(Ok(())),
@@ -438,8 +502,11 @@ impl Core {
         if turn.stop || turn.failed.is_some() {
             turn.stop = false;
             turn.serving = false;
-            self.group.pass_on(&mut turn);
-            return if turn.failed.is_some() {
+            let next = self.group.pass_on(&mut turn);
+            let failed = turn.failed.is_some();
+            drop(turn);
+            next.iter().for_each(|bell| bell.ring());
+            return if failed {
                 Err(StorageError::Poisoned)
             } else {
                 Ok(false)
@@ -449,10 +516,9 @@ impl Core {
             drop(turn);
             return self.wait_for(Target::Turn).map(|_| true);
         }
-        self.begin(&mut turn);
+        turn.begin();
         drop(turn);
-        let (result, _, turn) = self.lead();
-        drop(turn);
+        let (result, _) = self.lead();
         result.map(|_| true)
     }
 

@@ -25,6 +25,7 @@ mod backward;
 mod config;
 mod core;
 mod frame;
+mod gather;
 mod group;
 mod log;
 mod reader;

@@ -122,7 +122,6 @@ impl Core {
             return Err(StorageError::Poisoned);
         }
         let clock = (self.clock)();
-        self.group.round_reads_clock(clock);
         vellum_sync::test_point!("round: clock read");
         let (c, m, above) = self.visit_all(state, clock);
         vellum_sync::test_point!("round: slots visited");
@@ -142,7 +141,7 @@ impl Core {
         match self.write_all(state, c, m) {
             Ok((place, bytes)) => {
                 let back = self.hand_out(state);
-                self.group.room_in_rings();
+                self.ring_reached();
                 vellum_sync::test_point!("round: written");
                 self.sync_all(state)?;
                 state.clean = clean;

@@ -134,6 +134,25 @@ fn loom_everyone_who_hardens_returns() {
     });
 }
 
+/// Commits wait for each other before a round; what is no commit does not, and takes the round from who has the timer.
+#[test]
+fn loom_round_that_waits_for_commits_is_led_by_whoever_does_not() {
+    model(3, || {
+        let fixture = fixture();
+        let other = fixture.clone();
+        let (ts, gsn) = commit(&fixture, 0);
+        let writer = loom::thread::spawn(move || {
+            other.log.harden(ts).unwrap();
+            assert!(other.log.horizon() > ts && other.log.durable_gsn() >= gsn);
+        });
+        let (ts, gsn) = commit(&fixture, 1);
+        fixture.log.make_durable(gsn).unwrap();
+        fixture.log.harden(ts).unwrap();
+        fixture.log.flush_round().unwrap();
+        writer.join().unwrap();
+    });
+}
+
 #[test]
 fn loom_waiter_held_back_by_a_pending_timestamp_is_woken_by_its_withdrawal() {
     model(4, || {
