@@ -376,10 +376,7 @@ impl Core {
                         bell.wait();
                         true
                     }
-                    Some(_) if MODEL => {
-                        thread::yield_now();
-                        bell.take()
-                    }
+                    Some(_) if MODEL => bell.take(),
                     Some(quorum) => bell.wait_timeout(quorum.wait),
                 };
                 // Without the mutex, which the others want who were rung with us.
