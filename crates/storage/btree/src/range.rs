@@ -26,6 +26,9 @@ use vellum_sync::Backoff;
 /// Leaves that one step latches, at most.
 const BATCH: usize = 16;
 
+/// Leaves that go together at least, where some may stay: two make one empty one; less is not worth a change.
+const LEAVES_MIN: usize = 2;
+
 /// Attempts at a step before it is left for the next call.
 const ATTEMPTS: u32 = 40;
 
@@ -247,6 +250,14 @@ impl Tree {
         let Some(above) = path.parent else {
             return self.trim(doomed, doomed.edge(), journal, rest);
         };
+        // Most calls find too little: that is seen without a copy of the page.
+        if let (Doomed::Below(key), Rest::MayStay) = (doomed, rest)
+            && above.covers(key)
+            && Target::Covering(key).child_index(&above, above.shape().count) < LEAVES_MIN
+            && above.validate()
+        {
+            return Ok(Step::Done);
+        }
         let parent = copy(&above);
         if !above.validate() {
             return Ok(Step::Changed);
@@ -268,8 +279,7 @@ impl Tree {
             Doomed::Below(_) | Doomed::All => 0..(0..=count).take_while(holds).count(),
         };
         match run.len() {
-            // Two leaves make one empty one; less is not worth a change.
-            0 | 1 if rest == Rest::MayStay => Ok(Step::Done),
+            ..LEAVES_MIN if rest == Rest::MayStay => Ok(Step::Done),
             0 => self.trim(doomed, doomed.edge(), journal, rest),
             1 if count > 0 => self.settle_edge(doomed, &parent, run.start, journal),
             1 => self.climb(doomed, journal),
