@@ -12,6 +12,7 @@
 //! wait for frames, nobody could go on: after [`ATTEMPTS`] fruitless rounds the fault fails with
 //! `MemoryLimit`, which releases what its caller holds.
 
+use crate::burst::store_most;
 use crate::config::count;
 use crate::frames::Frame;
 use crate::gate::Entry;
@@ -305,9 +306,10 @@ pub(crate) fn check_read(pool: &Pool, page: PageId, bytes: &[u8], written: bool)
 
 /// Stores the bytes of a page, which the caller holds exclusively.
 pub(crate) fn fill(words: &PageWords, bytes: &[u8]) {
-    let (chunks, rest) = bytes.as_chunks::<8>();
-    debug_assert!(rest.is_empty() && chunks.len() == words.len());
-    for (word, bytes) in words.iter().zip(chunks) {
+    debug_assert_eq!(bytes.len(), 8 * words.len(), "a page's bytes");
+    let done = store_most(bytes, words);
+    let (chunks, _) = bytes[8 * done..].as_chunks::<8>();
+    for (word, bytes) in words[done..].iter().zip(chunks) {
         // Native order: the words in memory are the bytes of the file.
         word.store(u64::from_ne_bytes(*bytes), Relaxed);
     }
