@@ -17,7 +17,6 @@ use crate::parse::{copy_options, filtered, with_stack};
 use crate::sqlstate;
 use crate::wire::{CommandTag, CopyShape, Format, Sink};
 use sqlparser::ast::{self, CopySource, CopyTarget, Statement};
-use std::cmp::Ordering;
 use std::sync::Arc;
 use vellum_row::{Type, Typmod, Value};
 
@@ -497,7 +496,7 @@ impl Session {
         } else {
             text_fields(line, &copy.lines)
         };
-        check_fields(fields.len(), copy)?;
+        no_more_fields(fields.len(), copy)?;
         let mut values = Vec::with_capacity(fields.len());
         for (number, (field, (ty, typmod))) in fields.iter().zip(&copy.types).enumerate() {
             values.push(match field {
@@ -509,6 +508,7 @@ impl Session {
                 }
             });
         }
+        no_fewer_fields(values.len(), copy)?;
         Ok(values)
     }
 
@@ -516,7 +516,7 @@ impl Session {
     fn plain_values(&self, copy: &CopyIn, line: &str) -> Result<Vec<Value>> {
         let delimiter = copy.lines.delimiter;
         let ends = memchr::memchr_iter(delimiter, line.as_bytes());
-        check_fields(ends.clone().count() + 1, copy)?;
+        no_more_fields(ends.clone().count() + 1, copy)?;
         let mut values = Vec::with_capacity(copy.types.len());
         let mut start = 0;
         let ends = ends.chain([line.len()]);
@@ -530,6 +530,7 @@ impl Session {
                 read.map_err(|error| copy.at_field(error.into(), number, field))?
             });
         }
+        no_fewer_fields(values.len(), copy)?;
         Ok(values)
     }
 
@@ -609,15 +610,21 @@ fn is_full(batch: &Batch) -> bool {
     batch.rows.len() >= BATCH_ROWS || batch.bytes >= BATCH_BYTES
 }
 
-fn check_fields(fields: usize, copy: &CopyIn) -> Result<()> {
-    match fields.cmp(&copy.types.len()) {
-        Ordering::Less => {
-            let column = copy.columns.get(fields).map_or("", |name| name);
-            Err(bad(&format!("missing data for column \"{column}\"")))
-        }
-        Ordering::Equal => Ok(()),
-        Ordering::Greater => Err(bad("extra data after last expected column")),
+/// Asked before the first field is read.
+fn no_more_fields(fields: usize, copy: &CopyIn) -> Result<()> {
+    if fields > copy.types.len() {
+        return Err(bad("extra data after last expected column"));
     }
+    Ok(())
+}
+
+/// Asked when those that are there have been read: what is wrong with one of them is told first, as by PostgreSQL.
+fn no_fewer_fields(fields: usize, copy: &CopyIn) -> Result<()> {
+    if fields < copy.types.len() {
+        let column = copy.columns.get(fields).map_or("", |name| name);
+        return Err(bad(&format!("missing data for column \"{column}\"")));
+    }
+    Ok(())
 }
 
 /// # Errors

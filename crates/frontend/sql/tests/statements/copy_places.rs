@@ -57,6 +57,19 @@ fn an_error_tells_its_line_or_its_column() {
             &missing("b"),
             "COPY t, line 1: \"\"",
         ),
+        // What is there is read before something is missed.
+        (
+            "t from stdin",
+            b"x\n",
+            &integer("x"),
+            "COPY t, line 1, column a: \"x\"",
+        ),
+        (
+            "t from stdin csv force not null a",
+            b"\n",
+            &integer(""),
+            "COPY t, line 1, column a: \"\"",
+        ),
         (
             "t from stdin",
             b"1\t2\t3\t4\n",
