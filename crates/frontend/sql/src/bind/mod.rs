@@ -36,6 +36,7 @@ pub(crate) use extension::{
     called_name, function_shown, functions_in, functions_reached, kept_function, kept_function_of,
     refuse_kept,
 };
+pub(crate) use frame::Limit;
 pub(crate) use row::{query_of, row_of};
 pub(crate) use scope::{
     Found, Joined, JoinedColumn, Named as NamedTable, OuterScope, Scope, ScopeColumn, ScopeTable,

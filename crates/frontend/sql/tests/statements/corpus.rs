@@ -156,6 +156,7 @@ corpus!(
     view_changes,
     view_defaults,
     views,
+    window_distances,
     window_ranges,
     with_once,
     writing
