@@ -2,7 +2,7 @@
 
 use super::array::no_polymorphic_type;
 use super::call::undefined;
-use super::{Binder, Bound, COMPARED_MAX};
+use super::{Binder, Bound, COMPARED_MAX, OF_GROUPS};
 use crate::error::{Result, SqlError};
 use crate::expr::Expr;
 use crate::plan::{SortBy, SortKey, tables_read};
@@ -32,6 +32,29 @@ impl Aggregate {
     pub fn ty(&self) -> Type {
         self.arguments.first().map_or(Type::Int8, |(_, ty)| *ty)
     }
+
+    /// What it computes of each row.
+    pub fn expressions(&self) -> impl Iterator<Item = &Expr> {
+        let arguments = self.arguments.iter().map(|(expr, _)| expr);
+        let order = self.order.iter().filter_map(|key| match &key.expr {
+            SortBy::Expr(expr) => Some(expr),
+            SortBy::Output(_) => None,
+        });
+        arguments.chain(order).chain(&self.filter)
+    }
+
+    /// The same, to change it.
+    pub fn expressions_mut(&mut self, each: &mut dyn FnMut(&mut Expr)) {
+        for (expr, _) in &mut self.arguments {
+            each(expr);
+        }
+        self.filter.iter_mut().for_each(&mut *each);
+        for key in &mut self.order {
+            if let SortBy::Expr(expr) = &mut key.expr {
+                each(expr);
+            }
+        }
+    }
 }
 
 /// What it computes.
@@ -53,11 +76,17 @@ pub(crate) enum AggregateKind {
     Pair(Pairing),
     /// Of texts and what stands in front of each.
     Join,
+    /// The same of bytes.
+    JoinBytes,
     /// An array of all, nulls too.
     Array,
+    /// Of arrays one with a dimension more.
+    Arrays,
     /// A JSON array of all, which are JSON already.
     Json {
         binary: bool,
+        /// Whether each begins a line.
+        lines: bool,
     },
     /// A JSON object of names and values, which are JSON already.
     Members {
@@ -104,8 +133,14 @@ impl AggregateKind {
             "corr" => Self::Pair(P::Correlation),
             "string_agg" => Self::Join,
             "array_agg" => Self::Array,
-            "json_agg" => Self::Json { binary: false },
-            "jsonb_agg" => Self::Json { binary: true },
+            "json_agg" => Self::Json {
+                binary: false,
+                lines: false,
+            },
+            "jsonb_agg" => Self::Json {
+                binary: true,
+                lines: false,
+            },
             "json_object_agg" => Self::Members { binary: false },
             "jsonb_object_agg" => Self::Members { binary: true },
             "percentile_cont" => Self::Continuous,
@@ -115,10 +150,24 @@ impl AggregateKind {
         })
     }
 
+    /// The one for arguments of these types, where their types decide how it is computed.
+    fn of(self, written: &[Type], result: Type) -> Self {
+        let composed = |ty: &Type| *ty == Type::Record || ty.element().is_some();
+        match self {
+            Self::Join if result == Type::Bytea => Self::JoinBytes,
+            Self::Array if written == [result] => Self::Arrays,
+            Self::Json { binary: false, .. } => Self::Json {
+                binary: false,
+                lines: written.iter().any(composed),
+            },
+            other => other,
+        }
+    }
+
     /// Whether a row counts for nothing.
     pub fn skips(self, values: &[ValueRef<'_>]) -> bool {
         match self {
-            Self::Array | Self::Json { .. } | Self::Members { .. } => false,
+            Self::Array | Self::Arrays | Self::Json { .. } | Self::Members { .. } => false,
             Self::Pair(_) => values.iter().any(|value| value.is_null()),
             _ => values.first().is_some_and(|value| value.is_null()),
         }
@@ -128,7 +177,12 @@ impl AggregateKind {
     pub fn gathers(self) -> bool {
         matches!(
             self,
-            Self::Join | Self::Array | Self::Json { .. } | Self::Members { .. }
+            Self::Join
+                | Self::JoinBytes
+                | Self::Array
+                | Self::Arrays
+                | Self::Json { .. }
+                | Self::Members { .. }
         )
     }
 
@@ -146,8 +200,10 @@ impl AggregateKind {
 /// Which clause it is, whoever binds that says ([`SqlError::not_allowed_in`]).
 const NOT_HERE: &str = "aggregate functions are not allowed here";
 
+const NESTED: &str = "aggregate function calls cannot be nested";
+
 /// SQL counts it as one of the query around.
-const OF_OUTER: &str = "an aggregate that reads only the query around it";
+const OF_OUTER: &str = "a subquery in an aggregate that reads only the query around it";
 
 /// What the arguments are as they were written, where rows are told apart by them: [`Aggregate::arguments`] may be JSON of them.
 type Written = Vec<(Expr, Type)>;
@@ -161,59 +217,91 @@ impl Binder<'_> {
         function: &ast::Function,
     ) -> Result<Bound> {
         let place = self.place(&function.name);
-        let Some(mut others) = self.aggregates.take() else {
-            // It may be one of a query around this one, which may have it there.
-            if self.outer.last().is_some_and(|around| around.groups) {
-                let bound = self.aggregate_call(name, kind, function);
-                if bound.is_ok_and(|aggregate| self.is_of_outer(&aggregate)) {
-                    return Err(SqlError::unsupported(OF_OUTER).at(place));
-                }
-            }
-            return Err(SqlError::new(sqlstate::GROUPING_ERROR, NOT_HERE).at(place));
-        };
+        let others = self.aggregates.take();
+        // It may be one of a query around this one, which may have it there.
+        let around = self.outer.iter().any(|outer| outer.aggregates.is_some());
+        if others.is_none() && !around {
+            return Err(not_here().at(place));
+        }
         // Inside an aggregate nothing of the group is known yet.
         let windows = self.windows.take();
-        let around = std::mem::replace(&mut self.in_aggregate, true);
+        let inside = std::mem::replace(&mut self.in_aggregate, true);
         let bound = self.without_sets("aggregate function", |binder| {
             binder.aggregate_call(name, kind, function)
         });
-        self.in_aggregate = around;
+        self.in_aggregate = inside;
         self.windows = windows;
-        let aggregate = match bound {
-            Ok(aggregate) => aggregate,
-            Err(error) => {
-                self.aggregates = Some(others);
-                return Err(error.worded(NOT_HERE, "aggregate function calls cannot be nested"));
-            }
-        };
-        if self.is_of_outer(&aggregate) {
-            self.aggregates = Some(others);
-            return Err(SqlError::unsupported(OF_OUTER).at(place));
+        let has_own = others.is_some();
+        self.aggregates = others;
+        let aggregate = bound.map_err(|error| match has_own {
+            true => error.worded(NOT_HERE, NESTED),
+            false => not_here().at(place),
+        })?;
+        let level = self.level_of(&aggregate)?;
+        if level > 0 {
+            return self.aggregate_around(aggregate, level, place);
         }
+        let Some(others) = &mut self.aggregates else {
+            return Err(not_here().at(place));
+        };
         let result = aggregate.result;
-        let known = others.iter().position(|other| *other == aggregate);
-        let number = known.unwrap_or_else(|| {
-            others.push(aggregate);
-            others.len() - 1
-        });
-        let room = SqlError::check_room(number, COMPARED_MAX, "aggregates");
-        self.aggregates = Some(others);
-        room.map(|()| Bound::new(Expr::Slot(number as u16), result))
+        let number = noted(others, aggregate)?;
+        Ok(Bound::new(Expr::Slot(number), result))
     }
 
-    /// Whether it reads columns, and all of them are those of queries around: SQL counts it as an aggregate of the innermost of these.
-    fn is_of_outer(&self, aggregate: &Aggregate) -> bool {
-        let (mut own, mut outer) = (false, false);
-        let arguments = aggregate.arguments.iter().map(|(expr, _)| expr);
-        let order = aggregate.order.iter().filter_map(|key| match &key.expr {
-            SortBy::Expr(expr) => Some(expr),
-            SortBy::Output(_) => None,
-        });
-        for expr in arguments.chain(order).chain(&aggregate.filter) {
-            expr.walk(&mut |part| outer |= matches!(part, Expr::Outer { .. }));
+    /// How many queries around the one it is an aggregate of stands: the innermost one that it reads columns of; its own, if it reads none.
+    ///
+    /// # Errors
+    /// `0A000` for a subquery in one of a query around.
+    fn level_of(&self, aggregate: &Aggregate) -> Result<u16> {
+        let mut own = false;
+        let mut level: Option<u16> = None;
+        let mut asks = false;
+        for expr in aggregate.expressions() {
+            asks |= expr.asks_a_query();
+            expr.walk(&mut |part| {
+                if let Expr::Outer { level: further, .. } = part {
+                    level = Some(level.map_or(*further, |level| level.min(*further)));
+                }
+            });
             tables_read(expr, &self.subqueries, &mut |_| own = true);
         }
-        outer && !own
+        match level {
+            Some(level) if !own => match asks {
+                true => Err(SqlError::unsupported(OF_OUTER)),
+                false => Ok(level),
+            },
+            _ => Ok(0),
+        }
+    }
+
+    /// An aggregate of a query that stands so many around this one, for which that one's groups have a value.
+    fn aggregate_around(
+        &mut self,
+        mut aggregate: Aggregate,
+        level: u16,
+        place: Option<u32>,
+    ) -> Result<Bound> {
+        let at = self.outer.len().checked_sub(usize::from(level));
+        let at = at.ok_or_else(|| SqlError::internal("a query around that is not there"))?;
+        let Some(others) = &mut self.outer[at].aggregates else {
+            return Err(not_here().at(place));
+        };
+        let mut nested = false;
+        aggregate.expressions_mut(&mut |expr| inwards(expr, level, &mut nested));
+        if nested {
+            return Err(SqlError::new(sqlstate::GROUPING_ERROR, NESTED).at(place));
+        }
+        let result = aggregate.result;
+        let position = noted(others, aggregate)?;
+        let between = self.outer[at..].iter_mut();
+        between.for_each(|outer| outer.read = true);
+        let expr = Expr::Outer {
+            level,
+            table: OF_GROUPS,
+            position,
+        };
+        Ok(Bound::new(expr, result))
     }
 
     pub(super) fn aggregate_call(
@@ -314,16 +402,25 @@ impl Binder<'_> {
                 .map(|bound| self.undecided(bound))
                 .collect();
         }
+        // A row is never null, and told apart by what is in it.
+        let of_rows = match given.as_slice() {
+            [row] if distinct && kind == AggregateKind::Count && row.ty == Some(Type::Record) => {
+                self.told_apart_by(row)
+            }
+            _ => None,
+        };
         let (written, arguments, result) = self.aggregate_arguments(name, kind, given)?;
         let filter = filter
             .map(|filter| self.condition(filter, "FILTER"))
             .transpose()?;
-        if distinct {
+        if distinct && of_rows.is_none() {
             for (_, ty) in &written {
                 crate::plan::check_equality(*ty)?;
             }
         }
+        let written_types: Vec<Type> = written.iter().map(|(_, ty)| *ty).collect();
         let mut order = self.sort_expressions(sorted)?;
+        let counts_rows = of_rows.is_some();
         // The last digit of floats depends on their order, and PostgreSQL sorts what it tells apart.
         let rounds = arguments.iter().any(|(_, ty)| *ty == Type::Float8);
         if distinct {
@@ -339,8 +436,9 @@ impl Binder<'_> {
                 let text = "in an aggregate with DISTINCT, ORDER BY expressions must appear in argument list";
                 return Err(SqlError::new(sqlstate::INVALID_COLUMN_REFERENCE, text));
             }
-            for (expr, ty) in written {
-                if !order.iter().any(|key| is(key, &expr)) {
+            let is_row = of_rows.is_some();
+            for (expr, ty) in of_rows.unwrap_or(written) {
+                if is_row || !order.iter().any(|key| is(key, &expr)) {
                     order.push(SortKey {
                         expr: SortBy::Expr(expr),
                         ty,
@@ -350,9 +448,10 @@ impl Binder<'_> {
                 }
             }
         }
-        if !(kind.shows_order() || distinct && rounds) {
+        if !(kind.shows_order() || distinct && (rounds || counts_rows)) {
             order.clear();
         }
+        let kind = kind.of(&written_types, result);
         Ok(Aggregate {
             kind,
             arguments,
@@ -404,13 +503,14 @@ impl Binder<'_> {
                 return Ok((pair.clone(), pair, result));
             }
             K::Join => {
-                if types.contains(&Some(Type::Bytea)) {
-                    return Err(SqlError::unsupported("string_agg of bytea"));
-                }
-                let pair = each(self, Type::Text)?;
-                return Ok((pair.clone(), pair, Type::Text));
+                let ty = match types.contains(&Some(Type::Bytea)) {
+                    true => Type::Bytea,
+                    false => Type::Text,
+                };
+                let pair = each(self, ty)?;
+                return Ok((pair.clone(), pair, ty));
             }
-            K::Json { binary } | K::Members { binary } => {
+            K::Json { binary, .. } | K::Members { binary } => {
                 let (mut written, mut made) = (Vec::new(), Vec::new());
                 for (number, bound) in given.into_iter().enumerate() {
                     let (expr, ty, typmod) = self.settle(bound)?;
@@ -567,6 +667,7 @@ impl Binder<'_> {
                 let text = "could not find array type for data type void";
                 return Err(SqlError::new(sqlstate::UNDEFINED_OBJECT, text));
             }
+            (K::Array, Type::Array(_)) => ty,
             (K::Array, ty) if ty.element().is_none() && ty != Type::Record => ty.array(),
             (K::Array, _) => return Err(SqlError::unsupported("array_agg of this type")),
             _ => return Err(self.no_function(name, &[Some(ty)])),
@@ -582,6 +683,43 @@ impl Binder<'_> {
         let bound = Bound::new(expr, ty);
         let expr = self.coerce(bound, computed, Typmod::NONE, CastContext::Explicit)?;
         Ok((expr, computed, result))
+    }
+}
+
+#[cold]
+fn not_here() -> SqlError {
+    SqlError::new(sqlstate::GROUPING_ERROR, NOT_HERE)
+}
+
+/// The number of an aggregate among those of its query.
+///
+/// # Errors
+/// `54000` for one too many.
+fn noted(others: &mut Vec<Aggregate>, aggregate: Aggregate) -> Result<u16> {
+    let known = others.iter().position(|other| *other == aggregate);
+    let number = known.unwrap_or(others.len());
+    SqlError::check_room(number, COMPARED_MAX, "aggregates")?;
+    if known.is_none() {
+        others.push(aggregate);
+    }
+    Ok(number as u16)
+}
+
+/// Makes what a query says of one so many around it what that one says of itself. `nested`: whether it reads its groups.
+fn inwards(expr: &mut Expr, level: u16, nested: &mut bool) {
+    match *expr {
+        Expr::Outer {
+            level: own,
+            table,
+            position,
+        } if own == level => {
+            *nested |= table == OF_GROUPS;
+            *expr = Expr::Column { table, position };
+        }
+        Expr::Outer {
+            level: ref mut own, ..
+        } => *own -= level,
+        _ => expr.children_mut(&mut |child| inwards(child, level, nested)),
     }
 }
 

@@ -416,6 +416,8 @@ impl Binder<'_> {
         }
         match self.column(None, &name) {
             Ok(found) => Ok(found),
+            // It is a column, if of nobody knows which table.
+            Err(error) if error.sqlstate() == sqlstate::AMBIGUOUS_COLUMN => Err(error),
             // Functions that are called without parentheses.
             Err(error) if ident.quote_style.is_none() => match self.word(&name, &[])? {
                 Some(bound) => Ok(bound),

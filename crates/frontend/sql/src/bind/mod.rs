@@ -256,6 +256,9 @@ pub(crate) struct Binder<'c> {
 /// The most tables, aggregates, keys of groups of a query: each is compared with all others, and no limit of time ends that.
 pub(crate) const COMPARED_MAX: u16 = 4000;
 
+/// In place of a table, where a query reads aggregates of one around it: their numbers stand in place of the column's, until that one's groups are made.
+pub(crate) const OF_GROUPS: u16 = u16::MAX;
+
 /// Where the slots of GROUPING begin, until aggregates are counted.
 pub(crate) const GROUPING_SLOTS: u16 = 0x4000;
 

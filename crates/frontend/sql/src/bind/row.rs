@@ -279,6 +279,29 @@ impl Binder<'_> {
         self.records.get(number).map(Vec::as_slice)
     }
 
+    /// What rows are told apart by, of one that was written down or is a table's; `None` if its parts are not known, or have no equality.
+    pub(super) fn told_apart_by(&self, row: &Bound) -> Option<Vec<(Expr, Type)>> {
+        let (missing, parts) = taken_apart(&row.expr)?;
+        let columns = self.record_columns(row.typmod)?;
+        let mut keys = Vec::with_capacity(parts.len() + 1);
+        keys.extend(missing.map(|missing| (missing.clone(), Type::Bool)));
+        for (part, (_, ty, typmod)) in parts.iter().zip(columns) {
+            if *ty == Type::Record {
+                let inner = Bound {
+                    expr: part.clone(),
+                    ty: Some(*ty),
+                    typmod: *typmod,
+                    start: None,
+                };
+                keys.extend(self.told_apart_by(&inner)?);
+                continue;
+            }
+            crate::plan::check_equality(*ty).ok()?;
+            keys.push((part.clone(), *ty));
+        }
+        Some(keys)
+    }
+
     /// The types of a record's fields, as far as they are known.
     pub fn row_type(&self, typmod: Typmod) -> Option<RowType> {
         if let Some(fields) = crate::expr::fields(typmod) {

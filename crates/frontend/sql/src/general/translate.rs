@@ -711,7 +711,7 @@ impl<'t, 'r, 'w> Translation<'t, 'r, 'w> {
             let argument = &arguments[0];
             let own = match aggregate.distinct {
                 false => Some(Folded::count(argument.clone())),
-                true if in_window => None,
+                true if in_window || !aggregate.order.is_empty() => None,
                 true => Folded::count_distinct(argument.clone()),
             };
             if let Some(own) = own {

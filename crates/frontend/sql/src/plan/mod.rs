@@ -4,6 +4,7 @@
 
 mod apart;
 mod arbiter;
+mod around;
 mod assign;
 mod change;
 mod declared;
@@ -15,7 +16,9 @@ mod foreign;
 mod from;
 mod general;
 mod grouping;
+mod groups_apart;
 mod implied;
+mod inside;
 mod joins;
 mod limit;
 mod limits;

@@ -167,8 +167,9 @@ impl Binder<'_> {
         node: &ast::Expr,
         output: &[Expr],
         columns: &[OutputColumn],
+        clause: &str,
     ) -> Result<(Expr, Type)> {
-        if let Some(at) = self.ordinal(node, output.len(), "GROUP BY")? {
+        if let Some(at) = self.ordinal(node, output.len(), clause)? {
             return Ok((output[at].clone(), columns[at].ty));
         }
         let bound = self.expr(node);
@@ -194,7 +195,7 @@ impl Binder<'_> {
         };
         let mut keys = Vec::with_capacity(nodes.len());
         for node in nodes {
-            let key = self.group_key(node, output, columns)?;
+            let key = self.group_key(node, output, columns, "DISTINCT ON")?;
             check_equality(key.1)?;
             keys.push(key);
         }
@@ -270,8 +271,15 @@ impl Binder<'_> {
         let ast::Expr::Value(value) = node else {
             return Ok(None);
         };
-        let ast::Value::Number(digits, _) = &value.value else {
-            return Ok(None);
+        let digits = match &value.value {
+            ast::Value::Placeholder(_) => return Ok(None),
+            ast::Value::Number(digits, _) if digits.bytes().all(|byte| byte.is_ascii_digit()) => {
+                digits
+            }
+            _ => {
+                let error = SqlError::syntax(format!("non-integer constant in {clause}"));
+                return Err(error.at(self.place(node)));
+            }
         };
         match digits.parse::<usize>() {
             Ok(number) if (1..=count).contains(&number) => Ok(Some(number - 1)),
@@ -415,7 +423,7 @@ fn figured(node: &ast::Expr) -> Option<(String, Strength)> {
             Some((name, Strength::Strong)) => strong(name),
             _ => weak("case".to_owned()),
         },
-        ast::Expr::Exists { .. } => strong("exists".to_owned()),
+        ast::Expr::Exists { negated: false, .. } => strong("exists".to_owned()),
         ast::Expr::Subquery(query) => match query.body.as_ref() {
             ast::SetExpr::Select(select) => match select.projection.first() {
                 Some(ast::SelectItem::UnnamedExpr(expr)) => figured(expr),

@@ -132,6 +132,7 @@ corpus!(
     moments,
     networks,
     nulls_distinct,
+    outer_groups,
     outer_types,
     parameters,
     pgcrypto,
