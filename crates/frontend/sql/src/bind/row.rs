@@ -274,7 +274,7 @@ impl Binder<'_> {
     }
 
     /// The columns of a row, if they are known.
-    pub(super) fn record_columns(&self, typmod: Typmod) -> Option<&[(String, Type, Typmod)]> {
+    pub fn record_columns(&self, typmod: Typmod) -> Option<&[(String, Type, Typmod)]> {
         let number = usize::try_from(typmod.0.checked_sub(RECORDS)?).ok()?;
         self.records.get(number).map(Vec::as_slice)
     }

@@ -12,6 +12,7 @@ mod deferred;
 mod distinct;
 mod foreign;
 mod found;
+mod json_rows;
 mod late;
 mod lock;
 mod merge;

@@ -124,6 +124,7 @@ corpus!(
     items,
     joins,
     joins_nested,
+    json_rows,
     list_sets,
     lists,
     logic,
