@@ -2,10 +2,10 @@
 
 use super::array::no_polymorphic_type;
 use super::call::undefined;
-use super::{Binder, Bound, COMPARED_MAX, OF_GROUPS};
+use super::{Binder, Bound, COMPARED_MAX};
 use crate::error::{Result, SqlError};
 use crate::expr::Expr;
-use crate::plan::{SortBy, SortKey, tables_read};
+use crate::plan::{SortBy, SortKey};
 use crate::sqlstate;
 use sqlparser::ast;
 use vellum_row::moments::{Pairing, Spread};
@@ -200,10 +200,7 @@ impl AggregateKind {
 /// Which clause it is, whoever binds that says ([`SqlError::not_allowed_in`]).
 const NOT_HERE: &str = "aggregate functions are not allowed here";
 
-const NESTED: &str = "aggregate function calls cannot be nested";
-
-/// SQL counts it as one of the query around.
-const OF_OUTER: &str = "a subquery in an aggregate that reads only the query around it";
+pub(super) const NESTED: &str = "aggregate function calls cannot be nested";
 
 /// What the arguments are as they were written, where rows are told apart by them: [`Aggregate::arguments`] may be JSON of them.
 type Written = Vec<(Expr, Type)>;
@@ -227,17 +224,21 @@ impl Binder<'_> {
         let windows = self.windows.take();
         let inside = std::mem::replace(&mut self.in_aggregate, true);
         let bound = self.without_sets("aggregate function", |binder| {
-            binder.aggregate_call(name, kind, function)
+            binder.aggregate_bound(name, kind, function)
         });
         self.in_aggregate = inside;
         self.windows = windows;
         let has_own = others.is_some();
         self.aggregates = others;
-        let aggregate = bound.map_err(|error| match has_own {
+        let (mut aggregate, ordered) = bound.map_err(|error| match has_own {
             true => error.worded(NOT_HERE, NESTED),
             false => not_here().at(place),
         })?;
+        // An order that cannot be seen says whose it is all the same.
         let level = self.level_of(&aggregate)?;
+        if !ordered {
+            aggregate.order.clear();
+        }
         if level > 0 {
             return self.aggregate_around(aggregate, level, place);
         }
@@ -249,67 +250,26 @@ impl Binder<'_> {
         Ok(Bound::new(Expr::Slot(number), result))
     }
 
-    /// How many queries around the one it is an aggregate of stands: the innermost one that it reads columns of; its own, if it reads none.
-    ///
-    /// # Errors
-    /// `0A000` for a subquery in one of a query around.
-    fn level_of(&self, aggregate: &Aggregate) -> Result<u16> {
-        let mut own = false;
-        let mut level: Option<u16> = None;
-        let mut asks = false;
-        for expr in aggregate.expressions() {
-            asks |= expr.asks_a_query();
-            expr.walk(&mut |part| {
-                if let Expr::Outer { level: further, .. } = part {
-                    level = Some(level.map_or(*further, |level| level.min(*further)));
-                }
-            });
-            tables_read(expr, &self.subqueries, &mut |_| own = true);
-        }
-        match level {
-            Some(level) if !own => match asks {
-                true => Err(SqlError::unsupported(OF_OUTER)),
-                false => Ok(level),
-            },
-            _ => Ok(0),
-        }
-    }
-
-    /// An aggregate of a query that stands so many around this one, for which that one's groups have a value.
-    fn aggregate_around(
-        &mut self,
-        mut aggregate: Aggregate,
-        level: u16,
-        place: Option<u32>,
-    ) -> Result<Bound> {
-        let at = self.outer.len().checked_sub(usize::from(level));
-        let at = at.ok_or_else(|| SqlError::internal("a query around that is not there"))?;
-        let Some(others) = &mut self.outer[at].aggregates else {
-            return Err(not_here().at(place));
-        };
-        let mut nested = false;
-        aggregate.expressions_mut(&mut |expr| inwards(expr, level, &mut nested));
-        if nested {
-            return Err(SqlError::new(sqlstate::GROUPING_ERROR, NESTED).at(place));
-        }
-        let result = aggregate.result;
-        let position = noted(others, aggregate)?;
-        let between = self.outer[at..].iter_mut();
-        between.for_each(|outer| outer.read = true);
-        let expr = Expr::Outer {
-            level,
-            table: OF_GROUPS,
-            position,
-        };
-        Ok(Bound::new(expr, result))
-    }
-
     pub(super) fn aggregate_call(
         &mut self,
         name: &str,
         kind: AggregateKind,
         function: &ast::Function,
     ) -> Result<Aggregate> {
+        let (mut aggregate, ordered) = self.aggregate_bound(name, kind, function)?;
+        if !ordered {
+            aggregate.order.clear();
+        }
+        Ok(aggregate)
+    }
+
+    /// A call, and whether its order can be seen in what it comes to.
+    fn aggregate_bound(
+        &mut self,
+        name: &str,
+        kind: AggregateKind,
+        function: &ast::Function,
+    ) -> Result<(Aggregate, bool)> {
         let ast::FunctionArguments::List(list) = &function.args else {
             return Err(SqlError::syntax("an aggregate needs arguments"));
         };
@@ -356,7 +316,7 @@ impl Binder<'_> {
                 aggregate.filter = filter
                     .map(|filter| self.condition(filter, "FILTER"))
                     .transpose()?;
-                return Ok(aggregate);
+                return Ok((aggregate, true));
             }
         }
         let mut given: Vec<Bound> = Vec::with_capacity(list.args.len());
@@ -448,11 +408,9 @@ impl Binder<'_> {
                 }
             }
         }
-        if !(kind.shows_order() || distinct && (rounds || counts_rows)) {
-            order.clear();
-        }
+        let ordered = kind.shows_order() || distinct && (rounds || counts_rows);
         let kind = kind.of(&written_types, result);
-        Ok(Aggregate {
+        let aggregate = Aggregate {
             kind,
             arguments,
             distinct,
@@ -460,7 +418,8 @@ impl Binder<'_> {
             filter,
             asked: None,
             result,
-        })
+        };
+        Ok((aggregate, ordered))
     }
 
     /// The arguments as they were written and as they are computed with, and the type of the result.
@@ -687,7 +646,7 @@ impl Binder<'_> {
 }
 
 #[cold]
-fn not_here() -> SqlError {
+pub(super) fn not_here() -> SqlError {
     SqlError::new(sqlstate::GROUPING_ERROR, NOT_HERE)
 }
 
@@ -695,7 +654,7 @@ fn not_here() -> SqlError {
 ///
 /// # Errors
 /// `54000` for one too many.
-fn noted(others: &mut Vec<Aggregate>, aggregate: Aggregate) -> Result<u16> {
+pub(super) fn noted(others: &mut Vec<Aggregate>, aggregate: Aggregate) -> Result<u16> {
     let known = others.iter().position(|other| *other == aggregate);
     let number = known.unwrap_or(others.len());
     SqlError::check_room(number, COMPARED_MAX, "aggregates")?;
@@ -703,24 +662,6 @@ fn noted(others: &mut Vec<Aggregate>, aggregate: Aggregate) -> Result<u16> {
         others.push(aggregate);
     }
     Ok(number as u16)
-}
-
-/// Makes what a query says of one so many around it what that one says of itself. `nested`: whether it reads its groups.
-fn inwards(expr: &mut Expr, level: u16, nested: &mut bool) {
-    match *expr {
-        Expr::Outer {
-            level: own,
-            table,
-            position,
-        } if own == level => {
-            *nested |= table == OF_GROUPS;
-            *expr = Expr::Column { table, position };
-        }
-        Expr::Outer {
-            level: ref mut own, ..
-        } => *own -= level,
-        _ => expr.children_mut(&mut |child| inwards(child, level, nested)),
-    }
 }
 
 /// That an aggregate is found for what has no type.

@@ -378,16 +378,69 @@ impl Binder<'_> {
         };
         let from = self.range_key(key)?;
         let distance = Bound::new(offset.value.clone(), wanted);
-        let limit = self.binary(&operator, from, distance)?;
+        // The end where rows begin is the least value in an order that ascends.
+        let is_least = matches!(end, End::Start) != key.descending;
+        let limit = self.limit(&operator, (from, key.ty), distance, is_least)?;
         offset.range = Some(Distance {
             key: key.ty,
-            limit: limit.expr,
+            limit,
             is_count,
         });
         if let Some(value) = constant {
             offset.check(&value)?;
         }
         Ok(offset)
+    }
+
+    /// What lies a distance from a key. A float beyond the largest one is infinite; what lies infinitely far from what is infinite is as far as can be, at the
+    /// side that the end is of.
+    fn limit(
+        &mut self,
+        operator: &ast::BinaryOperator,
+        (from, key): (Bound, Type),
+        distance: Bound,
+        is_least: bool,
+    ) -> Result<Expr> {
+        use ast::BinaryOperator as B;
+        let plain = self.binary(operator, from.clone(), distance.clone())?.expr;
+        let ty = match key {
+            Type::Float4 | Type::Float8 => Type::Float8,
+            Type::Numeric => Type::Numeric,
+            _ => return Ok(plain),
+        };
+        let infinite = |negative: bool| -> Result<Bound> {
+            let text = if negative { "-Infinity" } else { "Infinity" };
+            let value = vellum_row::input(ty, Typmod::NONE, text, &Settings::default())?;
+            Ok(Bound::new(Expr::Const(value), ty))
+        };
+        let adds = *operator == B::Plus;
+        let both = [
+            self.binary(&B::Eq, from.clone(), infinite(adds)?)?.expr,
+            self.binary(&B::Eq, distance.clone(), infinite(false)?)?
+                .expr,
+        ];
+        let mut branches = vec![(Expr::And(both.into()), infinite(is_least)?.expr)];
+        if ty == Type::Float8 {
+            let float = |value| Bound::new(Expr::Const(Value::Float8(value)), Type::Float8);
+            let (largest, no_number) = (float(f64::MAX), float(f64::NAN));
+            let is_none = self.binary(&B::Eq, from.clone(), no_number.clone())?.expr;
+            branches.insert(0, (is_none, no_number.expr));
+            let beyond = match adds {
+                true => {
+                    let most = self.binary(&B::Minus, largest, distance)?;
+                    self.binary(&B::Gt, from, most)?
+                }
+                false => {
+                    let least = self.binary(&B::Minus, distance, largest)?;
+                    self.binary(&B::Lt, from, least)?
+                }
+            };
+            branches.push((beyond.expr, infinite(!adds)?.expr));
+        }
+        Ok(Expr::Case {
+            branches: branches.into(),
+            otherwise: Box::new(plain),
+        })
     }
 
     fn frame_offset(

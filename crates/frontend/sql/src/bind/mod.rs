@@ -17,6 +17,7 @@ mod enums;
 mod expression;
 mod extension;
 mod frame;
+mod levels;
 mod near;
 mod operator;
 mod place;

@@ -3,7 +3,7 @@
 //! A member becomes what the type reads of its text, of a string what is in it; an array becomes an array of the type's elements.
 
 use crate::error::{Result, SqlError};
-use crate::expr::Keep;
+use crate::expr::{Keep, field};
 use crate::plan::JsonRows;
 use crate::sqlstate;
 use vellum_row::json::{JsonParts, parts, plain_text};
@@ -29,16 +29,22 @@ pub(super) fn rows(
     settings: &Settings,
     keep: &Keep<'_>,
 ) -> Result<Vec<Vec<Value>>> {
-    let [json, Value::Array(names), Value::Array(typmods), base @ ..] = arguments else {
+    let [json, Value::Array(names), Value::Array(typmods), row @ ..] = arguments else {
         return Err(SqlError::internal("columns of JSON that have no names"));
     };
     let typmods = typmods.as_ref().items();
     let typmods = typmods.map(|value| Typmod(value.as_ref().as_i64().unwrap_or(-1) as i32));
+    let mut base = Vec::new();
+    if let Some(row) = row.first().filter(|row| !row.as_ref().is_null()) {
+        for (number, ty) in types.iter().enumerate() {
+            base.push(field(row.as_ref(), number, *ty, settings)?);
+        }
+    }
     let columns = Columns {
         names: names.as_ref().items().collect(),
         typmods: typmods.collect(),
         types,
-        base,
+        base: &base,
     };
     let text = match json.as_ref() {
         ValueRef::Json(text) => text.to_owned(),
@@ -187,8 +193,8 @@ fn array_of(
 ) -> Result<Array> {
     let is_array = |item: &str| Ok::<_, SqlError>(matches!(parts(item)?, JsonParts::Array(_)));
     let nests = match items.first() {
-        Some(first) if !matches!(element, Type::Json | Type::Jsonb) => is_array(first)?,
-        _ => false,
+        Some(first) => is_array(first)?,
+        None => false,
     };
     let depth = place.elements.len();
     if !nests {

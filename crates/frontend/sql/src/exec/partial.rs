@@ -340,8 +340,10 @@ impl Partial {
             }
             (AggregateKind::Arrays, _) => Ok(Value::Array(super::gathered(ty, &self.items)?)),
             (AggregateKind::Json { binary, lines }, _) => {
-                let between = if lines { ", \n " } else { ", " };
-                Ok(json::array_of(&self.items, between, binary, settings)?)
+                if lines {
+                    return Ok(in_lines(&self.items, settings));
+                }
+                Ok(json::array_of(&self.items, ", ", binary, settings)?)
             }
             (AggregateKind::Members { binary }, _) => {
                 Ok(json::object_spaced(&self.items, binary, settings)?)
@@ -366,6 +368,20 @@ impl Partial {
             (_, Some(value)) => Ok(value),
         }
     }
+}
+
+/// A JSON array of rows or arrays, which are JSON already: each but the first begins a line, a null does not.
+fn in_lines(items: &[Value], settings: &Settings) -> Value {
+    let mut text = String::from("[");
+    for (number, item) in items.iter().enumerate() {
+        let item = item.as_ref();
+        if number > 0 {
+            text.push_str(if item.is_null() { ", " } else { ", \n " });
+        }
+        json::append(item, settings, &mut text);
+    }
+    text.push(']');
+    Value::Json(text.into())
 }
 
 fn bytes_in(value: ValueRef<'_>) -> &[u8] {

@@ -33,6 +33,13 @@ impl<'t> Translation<'t, '_, '_> {
             WindowKind::Aggregate(_) => true,
             WindowKind::Function(called) => called.heeds_frame(),
         };
+        if let Some(frame) = window.frame.as_ref().filter(|_| !heeds) {
+            // Its distances are looked at all the same.
+            match frame.is_computed() {
+                true => frame.computed(|expr| self.constant(expr)).map(|_| ())?,
+                false => frame.settled(|expr| self.constant(expr)).map(|_| ())?,
+            }
+        }
         let frame = window.frame.as_ref().filter(|_| heeds);
         let (computed, frame) = match frame {
             Some(frame) if frame.is_computed() => (Some(frame), None),

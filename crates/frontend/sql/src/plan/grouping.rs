@@ -50,18 +50,14 @@ impl Binder<'_> {
             _ => false,
         };
         if !list.iter().any(special) {
-            for expr in list {
-                // Parentheses stand for what is in them.
-                let items = match expr {
-                    ast::Expr::Tuple(items) => items.as_slice(),
-                    one => std::slice::from_ref(one),
-                };
-                for expr in items {
-                    let key = self.group_key(expr, output, columns, "GROUP BY")?;
-                    check_key(&key)?;
-                    SqlError::check_room(keys.found.len(), COMPARED_MAX, "keys of groups")?;
-                    keys.found.push(key);
-                }
+            let mut items = Vec::with_capacity(list.len());
+            list.iter()
+                .for_each(|expr| in_parentheses(expr, &mut items));
+            for expr in items {
+                let key = self.group_key(expr, output, columns, "GROUP BY")?;
+                check_key(&key)?;
+                SqlError::check_room(keys.found.len(), COMPARED_MAX, "keys of groups")?;
+                keys.found.push(key);
             }
             return Ok((keys.found, None));
         }
@@ -206,6 +202,17 @@ impl Binder<'_> {
                 ))
             }
         }
+    }
+}
+
+/// What stands in parentheses: they stand for it.
+fn in_parentheses<'e>(expr: &'e ast::Expr, items: &mut Vec<&'e ast::Expr>) {
+    match expr {
+        ast::Expr::Tuple(several) => {
+            several.iter().for_each(|expr| in_parentheses(expr, items));
+        }
+        ast::Expr::Nested(inner) => in_parentheses(inner, items),
+        one => items.push(one),
     }
 }
 
@@ -403,6 +410,23 @@ pub(super) fn asked_keys(asked: Vec<Vec<Expr>>, keys: &[Expr]) -> Result<Sets> {
     asked
         .map(|list| list.into_iter().map(number).collect())
         .collect()
+}
+
+/// Makes keys of an order that are written as one of DISTINCT ON is that one: what asks a query has asked another each time that it was read.
+pub(super) fn same_as_apart(
+    nodes: &[ast::Expr],
+    apart: &[(Expr, Type)],
+    order: &[ast::OrderByExpr],
+    sort: &mut [SortKey],
+) {
+    for (own, key) in order.iter().zip(sort) {
+        let known = nodes.iter().position(|node| *node == own.expr);
+        if let (SortBy::Expr(expr), Some(at)) = (&mut key.expr, known)
+            && expr.asks_a_query()
+        {
+            expr.clone_from(&apart[at].0);
+        }
+    }
 }
 
 /// What DISTINCT ON tells rows apart by comes first in their order.

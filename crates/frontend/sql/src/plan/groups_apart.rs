@@ -14,7 +14,7 @@ use super::select::{Body, Grouping, Source, SourceKind, plain};
 use super::{General, SortBy, SortKey, Subquery, SubqueryKind, conjuncts};
 use crate::bind::{Binder, COMPARED_MAX, OF_GROUPS, Scope, WINDOW_SLOTS, Window};
 use crate::error::{Result, SqlError};
-use crate::expr::{Expr, RowsFrom};
+use crate::expr::Expr;
 use crate::sqlstate;
 use vellum_row::Type;
 
@@ -28,17 +28,7 @@ pub(super) struct Behind<'b> {
 
 /// The number of the subquery that an expression is.
 fn asked(expr: &Expr) -> Option<u16> {
-    match expr {
-        Expr::Subquery(number)
-        | Expr::InSubquery {
-            subquery: number, ..
-        }
-        | Expr::Rows {
-            from: RowsFrom::Subquery(number),
-            ..
-        } => Some(*number),
-        _ => None,
-    }
+    expr.subquery()
 }
 
 /// Calls `each` with what stands in an expression beside its keys.
@@ -163,6 +153,9 @@ impl Binder<'_> {
             }
         }
         apart.iter_mut().for_each(|(expr, _)| told(expr));
+        // One may stand in several places (BETWEEN), and is changed once.
+        asks.sort_unstable();
+        asks.dedup();
         // GA1. What neither list nor order asks is asked within, or by limits, which know nothing of groups.
         let within = self.asked_within(&sources, &grouping);
         let mut inner = Vec::with_capacity(self.subqueries.len());

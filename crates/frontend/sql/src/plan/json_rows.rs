@@ -1,10 +1,10 @@
 //! Rows of JSON objects, in FROM: `json_to_record` and `json_to_recordset`, whose columns are listed behind them, `json_populate_record` and `json_populate_recordset`, whose
 //! columns are those of a row that they are given.
 //!
-//! Arguments of the call: the JSON, the names of the columns, their modifiers, and the values of the row if there is one.
+//! Arguments of the call: the JSON, the names of the columns, their modifiers, and the row if there is one.
 
 use super::{SetCall, SetFunction};
-use crate::bind::{Binder, ScopeColumn, ScopeTable, folded};
+use crate::bind::{Binder, ScopeColumn, ScopeTable, folded, object_name, row_of};
 use crate::error::{Result, SqlError};
 use crate::expr::Expr;
 use crate::sqlstate;
@@ -64,6 +64,14 @@ fn no_list() -> SqlError {
     SqlError::syntax(text)
 }
 
+/// That columns are listed which are known.
+#[cold]
+fn redundant() -> SqlError {
+    let text =
+        "a column definition list is redundant for a function returning a named composite type";
+    SqlError::syntax(text)
+}
+
 /// Whether an alias lists columns with their types.
 pub(super) fn lists_types(alias: Option<&ast::TableAlias>) -> bool {
     alias.is_some_and(|alias| {
@@ -93,6 +101,8 @@ impl Binder<'_> {
             };
             given.push(expr);
         }
+        // Members are found by names of the row, where that has some.
+        let mut named = None;
         let (columns, json, base) = match (kind.populates, given.as_slice()) {
             (false, [json]) => {
                 if lists_types(alias) && ordinality {
@@ -100,10 +110,10 @@ impl Binder<'_> {
                     let hint = "Put the column definition list inside ROWS FROM().";
                     return Err(SqlError::syntax(text).with_hint(hint));
                 }
-                (self.listed_columns(alias)?, *json, Vec::new())
+                (self.listed_columns(alias)?, *json, None)
             }
             (true, [row, json]) => {
-                let (columns, base) = self.columns_of_row(row)?;
+                let (columns, base) = self.columns_of_row(row, alias, &mut named)?;
                 (columns, *json, base)
             }
             _ => return Err(self.no_such_function(kind.name(), args.len())),
@@ -116,10 +126,11 @@ impl Binder<'_> {
         let ty = if kind.binary { Type::Jsonb } else { Type::Json };
         let json = self.expr(json)?;
         let json = self.coerce(json, ty, Typmod::NONE, CastContext::Implicit)?;
-        let names = columns
-            .iter()
-            .map(|column| Value::text(column.name.as_str()));
-        let names = Array::of(Type::Text, &names.collect::<Vec<_>>());
+        let names = named.unwrap_or_else(|| {
+            let names = columns.iter().map(|column| column.name.as_str());
+            names.map(Value::text).collect()
+        });
+        let names = Array::of(Type::Text, &names);
         let typmods = columns.iter().map(|column| Value::Int4(column.typmod.0));
         let typmods = Array::of(Type::Int4, &typmods.collect::<Vec<_>>());
         let mut arguments = vec![json];
@@ -158,13 +169,30 @@ impl Binder<'_> {
         Ok(columns)
     }
 
-    /// The columns of a row that an expression is, and its values: none of a null of a table's row type.
-    fn columns_of_row(&mut self, row: &ast::Expr) -> Result<(Vec<ScopeColumn>, Vec<Expr>)> {
-        if let Some(table) = null_row(row)
-            && let Ok(relation) = self.relation(table)
-        {
-            let columns = ScopeTable::of(&relation, None)?.columns;
-            return Ok((columns, Vec::new()));
+    /// The columns of a row that an expression is, and that row: none of a null of a table's row type. Those of one that has no type of its own are listed.
+    fn columns_of_row(
+        &mut self,
+        row: &ast::Expr,
+        alias: Option<&ast::TableAlias>,
+        named: &mut Option<Vec<Value>>,
+    ) -> Result<(Vec<ScopeColumn>, Option<Expr>)> {
+        let listed = lists_types(alias);
+        if let Some(table) = null_row(row) {
+            let (schema, name) = object_name(table)?;
+            if schema.is_none() && name == "record" {
+                return Ok((self.listed_columns(alias)?, None));
+            }
+            if let Ok(relation) = self.relation(table) {
+                if listed {
+                    return Err(redundant());
+                }
+                let columns = ScopeTable::of(&relation, None)?.columns;
+                return Ok((columns, None));
+            }
+        }
+        let is_plain = row_of(row).is_some();
+        if listed && !is_plain {
+            return Err(redundant());
         }
         let bound = self.expr(row)?;
         let known = match bound.ty {
@@ -175,25 +203,25 @@ impl Binder<'_> {
             let text = "first argument of json_populate_record must be a row type";
             return Err(SqlError::new(sqlstate::DATATYPE_MISMATCH, text));
         };
-        let mut columns = Vec::with_capacity(known.len());
-        let mut values = Vec::with_capacity(known.len());
-        for (name, ty, typmod) in known {
-            let field = ast::Expr::CompoundFieldAccess {
-                root: Box::new(ast::Expr::Nested(Box::new(row.clone()))),
-                access_chain: vec![ast::AccessExpr::Dot(ast::Expr::Identifier(
-                    ast::Ident::with_quote('"', name.as_str()),
-                ))],
-            };
-            values.push(self.expr(&field)?.expr);
-            columns.push(ScopeColumn {
-                name,
-                ty,
-                typmod,
-                number: 0,
-                domain: None,
-            });
+        if is_plain {
+            let columns = self.listed_columns(alias)?;
+            let given = known.iter().map(|(_, ty, _)| *ty);
+            if given.ne(columns.iter().map(|column| column.ty)) {
+                let text = "function return row and query-specified return row do not match";
+                return Err(SqlError::new(sqlstate::DATATYPE_MISMATCH, text));
+            }
+            let names = known.into_iter().map(|(name, ..)| Value::text(name));
+            *named = Some(names.collect());
+            return Ok((columns, Some(bound.expr)));
         }
-        Ok((columns, values))
+        let columns = known.into_iter().map(|(name, ty, typmod)| ScopeColumn {
+            name,
+            ty,
+            typmod,
+            number: 0,
+            domain: None,
+        });
+        Ok((columns.collect(), Some(bound.expr)))
     }
 
     #[cold]

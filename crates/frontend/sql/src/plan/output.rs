@@ -173,7 +173,7 @@ impl Binder<'_> {
             return Ok((output[at].clone(), columns[at].ty));
         }
         let bound = self.expr(node);
-        if let (Err(_), ast::Expr::Identifier(ident)) = (&bound, node) {
+        if let (Err(_), ast::Expr::Identifier(ident)) = (&bound, bare(node)) {
             let name = folded(ident);
             if let Some(at) = columns.iter().position(|column| column.name == name) {
                 return Ok((output[at].clone(), columns[at].ty));
@@ -268,14 +268,12 @@ impl Binder<'_> {
 
     /// A column by number.
     fn ordinal(&self, node: &ast::Expr, count: usize, clause: &str) -> Result<Option<usize>> {
-        let ast::Expr::Value(value) = node else {
+        let ast::Expr::Value(value) = bare(node) else {
             return Ok(None);
         };
         let digits = match &value.value {
             ast::Value::Placeholder(_) => return Ok(None),
-            ast::Value::Number(digits, _) if digits.bytes().all(|byte| byte.is_ascii_digit()) => {
-                digits
-            }
+            ast::Value::Number(digits, _) if digits.parse::<i32>().is_ok() => digits,
             _ => {
                 let error = SqlError::syntax(format!("non-integer constant in {clause}"));
                 return Err(error.at(self.place(node)));
@@ -301,7 +299,7 @@ impl Binder<'_> {
         if let Some(at) = self.ordinal(node, columns.len(), "ORDER BY")? {
             return Ok(Some(at));
         }
-        let ast::Expr::Identifier(ident) = node else {
+        let ast::Expr::Identifier(ident) = bare(node) else {
             return Ok(None);
         };
         let name = folded(ident);
@@ -317,6 +315,14 @@ impl Binder<'_> {
             return Err(error.at(self.place(node)));
         }
         Ok(first)
+    }
+}
+
+/// What stands in parentheses, which say nothing.
+fn bare(node: &ast::Expr) -> &ast::Expr {
+    match node {
+        ast::Expr::Nested(inner) => bare(inner),
+        other => other,
     }
 }
 

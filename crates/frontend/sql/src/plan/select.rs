@@ -2,7 +2,7 @@
 
 use super::apart::Readers;
 use super::general::reads_much;
-use super::grouping::{asked_keys, check_distinct_order, depending, regroup};
+use super::grouping::{asked_keys, check_distinct_order, depending, regroup, same_as_apart};
 use super::groups_apart::{Behind as AskedBehind, is_parted};
 use super::output::{check_equality, check_targets};
 use super::path::{self, Access, Wanted, wanted_order};
@@ -399,6 +399,9 @@ impl Binder<'_> {
             return Err(error.at(self.place(&node.expr)));
         }
         let mut apart = self.distinct_on(select, &output, &columns)?;
+        if let Some(ast::Distinct::On(nodes)) = &select.distinct {
+            same_as_apart(nodes, &apart, order, &mut sort);
+        }
         check_distinct_order(&apart, &sort, &output)?;
         let around = std::mem::replace(&mut self.set_functions, called);
         let windows = self.window_functions();
@@ -435,7 +438,11 @@ impl Binder<'_> {
                 read.extend(arguments_of(&sources).cloned());
             }
             let several = sets.is_some();
-            asked_behind = !lists_sets && is_parted(&keys, &read, several, &self.subqueries)?;
+            asked_behind = is_parted(&keys, &read, several, &self.subqueries)?;
+            if asked_behind && lists_sets {
+                let text = "a subquery that reads groups beside a function that returns sets";
+                return Err(SqlError::unsupported(text));
+            }
             let how = (several, asked_behind);
             depending(&mut keys, &read, how, &self.scope, &self.subqueries)?;
         }
