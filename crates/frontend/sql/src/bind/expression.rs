@@ -93,7 +93,10 @@ impl Binder<'_> {
                 ..
             } => {
                 let (ty, typmod) = self.type_of(data_type)?;
-                let mut operand = self.expr(expr)?;
+                let mut operand = match (&**expr, ty) {
+                    (E::Array(array), Type::Array(_)) => self.array_as(array, ty.element())?,
+                    _ => self.expr(expr)?,
+                };
                 let start = operand.start;
                 if operand.ty.is_some() {
                     // What is wrong is the cast, not what is cast.
@@ -392,6 +395,7 @@ impl Binder<'_> {
                 return before.map_err(|_| error);
             }
             Err(error) if name == "tableoid" => return self.table_oid(table)?.ok_or(error),
+            Err(error) if name == "xmax" => return self.xmax(table)?.ok_or(error),
             Err(error) if table.is_some() => return Err(self.with_nearest(error, table, name)),
             Err(error) => return Err(error),
         };

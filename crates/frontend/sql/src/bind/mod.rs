@@ -244,6 +244,8 @@ pub(crate) struct Binder<'c> {
     pub records: Vec<Vec<(String, Type, Typmod)>>,
     /// A column, by its table and its number, and whether an expression was found to read it: who asks whether it can be dropped.
     pub watched: Option<((Oid, i16), bool)>,
+    /// In RETURNING of an INSERT: whether the rows are asked for `xmax`, which tells those that were there.
+    pub tells_xmax: Option<bool>,
     /// How many domains' conditions are being bound inside each other.
     pub domain_depth: usize,
     /// What domains ask that were met before.
@@ -312,6 +314,7 @@ impl<'c> Binder<'c> {
             set_functions: None,
             records: Vec::new(),
             watched: None,
+            tells_xmax: None,
             domain_depth: 0,
             domains_known: OnceCell::new(),
             literal_types: None,

@@ -248,6 +248,34 @@ impl Binder<'_> {
         Ok(None)
     }
 
+    /// `xmax`: zero, but in RETURNING of an INSERT, where a row that ON CONFLICT has changed has the transaction's number. Which transactions have locked a row, or
+    /// failed to change it, nobody is told.
+    ///
+    /// # Errors
+    /// As [`Binder::table_oid`].
+    pub(super) fn xmax(&mut self, table: Option<&str>) -> Result<Option<Bound>> {
+        let Some(known) = self.table_oid(table)? else {
+            return Ok(None);
+        };
+        let expr = match (&mut self.tells_xmax, self.outer.is_empty()) {
+            (Some(asked), true) => {
+                *asked = true;
+                Expr::Slot(0)
+            }
+            (Some(_), false) => return Ok(None),
+            (None, _) => Expr::Const(Value::Oid(0)),
+        };
+        let expr = match known.expr {
+            // Where an outer join has no row there is none.
+            Expr::Case { branches, .. } => Expr::Case {
+                branches,
+                otherwise: Box::new(expr),
+            },
+            _ => expr,
+        };
+        Ok(Some(Bound::new(expr, Type::Xid)))
+    }
+
     /// What stands for the row of a table where rows are counted: something that is null only where an outer join has no row.
     pub(super) fn row_is_there(&self, name: &str, row: &Bound) -> Option<Bound> {
         taken_apart(&row.expr)?;

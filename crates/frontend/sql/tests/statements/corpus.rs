@@ -155,6 +155,7 @@ corpus!(
     triggers_off,
     type_names,
     unions,
+    upserts,
     view_changes,
     view_defaults,
     views,
