@@ -134,7 +134,7 @@ impl Session {
                 return self.copy(statement, &prepared.text, describe, sink);
             }
             Statement::CreateTable(create) if create.query.is_some() => {
-                self.create_table_as(create, params, sink)?
+                self.create_table_as(create, prepared, params, sink)?
             }
             other => match Command::of(other) {
                 Some(keep @ Command::Keep { .. }) => {
