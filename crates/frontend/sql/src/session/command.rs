@@ -137,6 +137,7 @@ impl Session {
                 self.create_table_as(create, prepared, params, sink)?
             }
             other => match Command::of(other) {
+                Some(Command::Code(code)) => self.run_code(&code, sink)?,
                 Some(keep @ Command::Keep { .. }) => {
                     self.keep_setting(&keep, &prepared.text, sink)?
                 }

@@ -96,6 +96,7 @@ corpus!(
     catalog_clients,
     changes,
     client_forms,
+    code,
     compared_rows,
     corners,
     correlated,
