@@ -191,6 +191,17 @@ impl Aggregate {
         terms.any(|term| term.expr.is_volatile())
     }
 
+    /// The fold that it is, its arguments, and which rows count.
+    ///
+    /// # Errors
+    /// One that operators have of their own.
+    pub(crate) fn into_fold(self) -> Own<(Arc<dyn Fold>, Vec<Term>, Option<Term>)> {
+        match self.what {
+            What::Fold(fold) => Ok((fold, self.arguments, self.filter)),
+            _ => Err(Error::internal("an aggregate that is no fold")),
+        }
+    }
+
     /// Itself as a function, and its arguments.
     pub(crate) fn function(
         mut self,

@@ -1,10 +1,12 @@
 //! Window functions: a value for each row, of the rows around it.
 
 use crate::aggregate::Aggregate;
-use crate::error::Result;
+use crate::error::{Error, Result};
+use crate::frames::{Computed, Edge, FrameFunction, Framed, Framing, Side};
+use crate::known::Known;
 use crate::relation::{Relation, SortKey, Symbols};
 use crate::term::{Column, Term};
-use crate::types::data_type;
+use crate::types::{Kind, data_type};
 use arrow::datatypes::DataType;
 use datafusion::common::ScalarValue;
 use datafusion::functions_window::cume_dist::cume_dist_udwf;
@@ -15,8 +17,8 @@ use datafusion::functions_window::rank::{dense_rank_udwf, percent_rank_udwf, ran
 use datafusion::functions_window::row_number::row_number_udwf;
 use datafusion::logical_expr::expr::{self, WindowFunctionParams};
 use datafusion::logical_expr::{
-    Cast, Expr, LogicalPlanBuilder, SortExpr, WindowFrame, WindowFrameBound, WindowFrameUnits,
-    WindowFunctionDefinition, WindowUDF,
+    Cast, Expr, LogicalPlanBuilder, SortExpr, Volatility, WindowFrame, WindowFrameBound,
+    WindowFrameUnits, WindowFunctionDefinition, WindowUDF,
 };
 use std::sync::Arc;
 use vellum_row::Type;
@@ -50,6 +52,11 @@ impl WindowFunction {
             Self::Lead | Self::Lag | Self::Nth => Some(1),
             _ => None,
         }
+    }
+
+    /// Whether its value depends on which rows count.
+    pub fn heeds_frame(self) -> bool {
+        matches!(self, Self::First | Self::Last | Self::Nth)
     }
 
     fn definition(self) -> Arc<WindowUDF> {
@@ -145,6 +152,8 @@ pub struct Window {
     pub order: Vec<SortKey>,
     /// Which of them count; `None` for what SQL takes then.
     pub frame: Option<Frame>,
+    /// The same where a [`Frame`] cannot say it; of an aggregate that is a fold, or of a function that takes one of the rows.
+    pub framing: Option<Framing>,
 }
 
 impl Window {
@@ -171,6 +180,10 @@ impl Window {
     }
 }
 
+fn names_of(columns: &[Column]) -> Vec<Expr> {
+    columns.iter().map(|column| column.term().expr).collect()
+}
+
 impl Relation {
     /// The rows with the values of window functions behind their columns.
     ///
@@ -184,7 +197,10 @@ impl Relation {
         Ok(relation)
     }
 
-    fn window(self, symbols: &Symbols, window: Window) -> Result<Self> {
+    fn window(self, symbols: &Symbols, mut window: Window) -> Result<Self> {
+        if let Some(framing) = window.framing.take() {
+            return self.framed(symbols, window, framing);
+        }
         let before = self.columns.clone();
         let result = window.result;
         let window_frame = window.frame();
@@ -201,9 +217,6 @@ impl Relation {
         }
         let relation = self.extend(symbols, keys)?;
         let keys: Vec<Column> = relation.columns[before.len()..].to_vec();
-        let names = |columns: &[Column]| -> Vec<Expr> {
-            columns.iter().map(|column| column.term().expr).collect()
-        };
         let order = keys[partitions..].iter().zip(directions);
         let by_distance = window_frame.units == WindowFrameUnits::Range;
         let order: Vec<SortExpr> = order
@@ -237,7 +250,7 @@ impl Relation {
             fun,
             params: WindowFunctionParams {
                 args,
-                partition_by: names(&keys[..partitions]),
+                partition_by: names_of(&keys[..partitions]),
                 order_by: order,
                 window_frame,
                 filter,
@@ -245,17 +258,113 @@ impl Relation {
                 distinct: false,
             },
         }));
-        let plan = LogicalPlanBuilder::new(relation.plan);
+        relation.with_value(symbols, before, (function, raw), result)
+    }
+
+    /// The columns of before, and behind them the value of a window function.
+    fn with_value(
+        self,
+        symbols: &Symbols,
+        before: Vec<Column>,
+        (function, raw): (Expr, Column),
+        result: Type,
+    ) -> Result<Self> {
+        let plan = LogicalPlanBuilder::new(self.plan);
         let plan = plan.window([function.alias(raw.name())])?;
         // Ranks are unsigned there.
         let value = Expr::Cast(Cast::new(Box::new(raw.term().expr), data_type(result)));
         let made = symbols.column(result);
         let mut columns = before;
-        let mut named = names(&columns);
+        let mut named = names_of(&columns);
         named.push(value.alias(made.name()));
         columns.push(made);
         let plan = plan.project(named)?.build()?;
         Ok(Self { plan, columns })
+    }
+
+    /// A function over frames that are computed here (`frames`).
+    fn framed(self, symbols: &Symbols, window: Window, framing: Framing) -> Result<Self> {
+        let before = self.columns.clone();
+        let (framed, own, filter) = match window.function {
+            Windowed::Aggregate(aggregate) => {
+                let (fold, arguments, filter) = aggregate.into_fold()?;
+                (Framed::Fold(fold), arguments, filter)
+            }
+            Windowed::Function(WindowFunction::First) => (Framed::First, window.arguments, None),
+            Windowed::Function(WindowFunction::Last) => (Framed::Last, window.arguments, None),
+            Windowed::Function(WindowFunction::Nth) => (Framed::Nth, window.arguments, None),
+            Windowed::Function(_) => return Err(Error::internal("a function without a frame")),
+        };
+        let keys = window.order.iter();
+        let mut computed = Computed {
+            framed,
+            start: Side::Unbounded,
+            end: Side::Unbounded,
+            own: own.len(),
+            filtered: filter.is_some(),
+            keys: keys.map(|key| (key.descending, key.nulls_first)).collect(),
+            line: framing.line,
+        };
+        let mut arguments = own;
+        arguments.extend(filter);
+        arguments.extend(window.order.iter().map(|key| key.term.clone()));
+        for (edge, side) in [
+            (framing.start, &mut computed.start),
+            (framing.end, &mut computed.end),
+        ] {
+            *side = match edge {
+                Edge::Unbounded => Side::Unbounded,
+                Edge::CurrentRow => Side::CurrentRow,
+                Edge::Value(value) => {
+                    arguments.push(value);
+                    Side::Value
+                }
+            };
+        }
+        let arguments: Vec<Term> = arguments.into_iter().map(Term::readable).collect();
+        let kinds: Vec<Kind> = arguments.iter().map(Term::kind).collect();
+        // Keys, then arguments: computed once a row, in front.
+        let mut terms: Vec<Term> = Vec::new();
+        terms.extend(window.partition.into_iter().map(|term| term.key(symbols)));
+        let partitions = terms.len();
+        let directions = computed.keys.clone();
+        let order = window.order.into_iter();
+        terms.extend(order.map(|key| key.term.key(symbols)));
+        let ordered = terms.len();
+        terms.extend(arguments);
+        let relation = self.extend(symbols, terms)?;
+        let made = relation.columns[before.len()..].to_vec();
+        let (number, function) = (symbols.next(), Arc::new(computed));
+        let known = Known::new(
+            'w',
+            number,
+            function,
+            &kinds,
+            window.result,
+            Volatility::Immutable,
+        );
+        let order_by = made[partitions..ordered].iter().zip(directions);
+        let order_by = order_by.map(|(column, (descends, first))| {
+            let key = column.term().expr;
+            key.sort(!descends, first)
+        });
+        let all = WindowFrameBound::Preceding(ScalarValue::UInt64(None));
+        let last = WindowFrameBound::Following(ScalarValue::UInt64(None));
+        let udf = WindowUDF::from(FrameFunction(known));
+        let function = Expr::WindowFunction(Box::new(expr::WindowFunction {
+            fun: WindowFunctionDefinition::WindowUDF(Arc::new(udf)),
+            params: WindowFunctionParams {
+                args: names_of(&made[ordered..]),
+                partition_by: names_of(&made[..partitions]),
+                order_by: order_by.collect(),
+                window_frame: WindowFrame::new_bounds(WindowFrameUnits::Rows, all, last),
+                filter: None,
+                null_treatment: None,
+                distinct: false,
+            },
+        }));
+        let raw = symbols.column(window.result);
+        relation.with_value(symbols, before, (function, raw), window.result)
     }
 
     /// The rows with their number among equal ones, from 1.
@@ -268,6 +377,7 @@ impl Relation {
             partition,
             order: Vec::new(),
             frame: None,
+            framing: None,
         };
         self.window(symbols, window)
     }

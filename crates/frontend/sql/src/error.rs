@@ -243,6 +243,14 @@ impl SqlError {
         self
     }
 
+    /// Has no place: what it was said of is no part of the statement's text.
+    #[must_use]
+    pub(crate) fn of_other_text(mut self) -> Self {
+        self.inner.position = None;
+        self.inner.without_place = true;
+        self
+    }
+
     /// Says of what is not allowed somewhere where that is, unless that is known.
     #[must_use]
     pub(crate) fn not_allowed_in(mut self, clause: &str) -> Self {

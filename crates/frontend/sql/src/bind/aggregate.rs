@@ -5,7 +5,7 @@ use super::call::undefined;
 use super::{Binder, Bound, COMPARED_MAX};
 use crate::error::{Result, SqlError};
 use crate::expr::Expr;
-use crate::plan::{SortBy, SortKey, tables_read};
+use crate::plan::{SortBy, SortKey};
 use crate::sqlstate;
 use sqlparser::ast;
 use vellum_row::moments::{Pairing, Spread};
@@ -32,6 +32,29 @@ impl Aggregate {
     pub fn ty(&self) -> Type {
         self.arguments.first().map_or(Type::Int8, |(_, ty)| *ty)
     }
+
+    /// What it computes of each row.
+    pub fn expressions(&self) -> impl Iterator<Item = &Expr> {
+        let arguments = self.arguments.iter().map(|(expr, _)| expr);
+        let order = self.order.iter().filter_map(|key| match &key.expr {
+            SortBy::Expr(expr) => Some(expr),
+            SortBy::Output(_) => None,
+        });
+        arguments.chain(order).chain(&self.filter)
+    }
+
+    /// The same, to change it.
+    pub fn expressions_mut(&mut self, each: &mut dyn FnMut(&mut Expr)) {
+        for (expr, _) in &mut self.arguments {
+            each(expr);
+        }
+        self.filter.iter_mut().for_each(&mut *each);
+        for key in &mut self.order {
+            if let SortBy::Expr(expr) = &mut key.expr {
+                each(expr);
+            }
+        }
+    }
 }
 
 /// What it computes.
@@ -53,11 +76,17 @@ pub(crate) enum AggregateKind {
     Pair(Pairing),
     /// Of texts and what stands in front of each.
     Join,
+    /// The same of bytes.
+    JoinBytes,
     /// An array of all, nulls too.
     Array,
+    /// Of arrays one with a dimension more.
+    Arrays,
     /// A JSON array of all, which are JSON already.
     Json {
         binary: bool,
+        /// Whether each begins a line.
+        lines: bool,
     },
     /// A JSON object of names and values, which are JSON already.
     Members {
@@ -104,8 +133,14 @@ impl AggregateKind {
             "corr" => Self::Pair(P::Correlation),
             "string_agg" => Self::Join,
             "array_agg" => Self::Array,
-            "json_agg" => Self::Json { binary: false },
-            "jsonb_agg" => Self::Json { binary: true },
+            "json_agg" => Self::Json {
+                binary: false,
+                lines: false,
+            },
+            "jsonb_agg" => Self::Json {
+                binary: true,
+                lines: false,
+            },
             "json_object_agg" => Self::Members { binary: false },
             "jsonb_object_agg" => Self::Members { binary: true },
             "percentile_cont" => Self::Continuous,
@@ -115,10 +150,24 @@ impl AggregateKind {
         })
     }
 
+    /// The one for arguments of these types, where their types decide how it is computed.
+    fn of(self, written: &[Type], result: Type) -> Self {
+        let composed = |ty: &Type| *ty == Type::Record || ty.element().is_some();
+        match self {
+            Self::Join if result == Type::Bytea => Self::JoinBytes,
+            Self::Array if written == [result] => Self::Arrays,
+            Self::Json { binary: false, .. } => Self::Json {
+                binary: false,
+                lines: written.iter().any(composed),
+            },
+            other => other,
+        }
+    }
+
     /// Whether a row counts for nothing.
     pub fn skips(self, values: &[ValueRef<'_>]) -> bool {
         match self {
-            Self::Array | Self::Json { .. } | Self::Members { .. } => false,
+            Self::Array | Self::Arrays | Self::Json { .. } | Self::Members { .. } => false,
             Self::Pair(_) => values.iter().any(|value| value.is_null()),
             _ => values.first().is_some_and(|value| value.is_null()),
         }
@@ -128,7 +177,12 @@ impl AggregateKind {
     pub fn gathers(self) -> bool {
         matches!(
             self,
-            Self::Join | Self::Array | Self::Json { .. } | Self::Members { .. }
+            Self::Join
+                | Self::JoinBytes
+                | Self::Array
+                | Self::Arrays
+                | Self::Json { .. }
+                | Self::Members { .. }
         )
     }
 
@@ -146,8 +200,7 @@ impl AggregateKind {
 /// Which clause it is, whoever binds that says ([`SqlError::not_allowed_in`]).
 const NOT_HERE: &str = "aggregate functions are not allowed here";
 
-/// SQL counts it as one of the query around.
-const OF_OUTER: &str = "an aggregate that reads only the query around it";
+pub(super) const NESTED: &str = "aggregate function calls cannot be nested";
 
 /// What the arguments are as they were written, where rows are told apart by them: [`Aggregate::arguments`] may be JSON of them.
 type Written = Vec<(Expr, Type)>;
@@ -161,59 +214,40 @@ impl Binder<'_> {
         function: &ast::Function,
     ) -> Result<Bound> {
         let place = self.place(&function.name);
-        let Some(mut others) = self.aggregates.take() else {
-            // It may be one of a query around this one, which may have it there.
-            if self.outer.last().is_some_and(|around| around.groups) {
-                let bound = self.aggregate_call(name, kind, function);
-                if bound.is_ok_and(|aggregate| self.is_of_outer(&aggregate)) {
-                    return Err(SqlError::unsupported(OF_OUTER).at(place));
-                }
-            }
-            return Err(SqlError::new(sqlstate::GROUPING_ERROR, NOT_HERE).at(place));
-        };
+        let others = self.aggregates.take();
+        // It may be one of a query around this one, which may have it there.
+        let around = self.outer.iter().any(|outer| outer.aggregates.is_some());
+        if others.is_none() && !around {
+            return Err(not_here().at(place));
+        }
         // Inside an aggregate nothing of the group is known yet.
         let windows = self.windows.take();
-        let around = std::mem::replace(&mut self.in_aggregate, true);
+        let inside = std::mem::replace(&mut self.in_aggregate, true);
         let bound = self.without_sets("aggregate function", |binder| {
-            binder.aggregate_call(name, kind, function)
+            binder.aggregate_bound(name, kind, function)
         });
-        self.in_aggregate = around;
+        self.in_aggregate = inside;
         self.windows = windows;
-        let aggregate = match bound {
-            Ok(aggregate) => aggregate,
-            Err(error) => {
-                self.aggregates = Some(others);
-                return Err(error.worded(NOT_HERE, "aggregate function calls cannot be nested"));
-            }
+        let has_own = others.is_some();
+        self.aggregates = others;
+        let (mut aggregate, ordered) = bound.map_err(|error| match has_own {
+            true => error.worded(NOT_HERE, NESTED),
+            false => not_here().at(place),
+        })?;
+        // An order that cannot be seen says whose it is all the same.
+        let level = self.level_of(&aggregate)?;
+        if !ordered {
+            aggregate.order.clear();
+        }
+        if level > 0 {
+            return self.aggregate_around(aggregate, level, place);
+        }
+        let Some(others) = &mut self.aggregates else {
+            return Err(not_here().at(place));
         };
-        if self.is_of_outer(&aggregate) {
-            self.aggregates = Some(others);
-            return Err(SqlError::unsupported(OF_OUTER).at(place));
-        }
         let result = aggregate.result;
-        let known = others.iter().position(|other| *other == aggregate);
-        let number = known.unwrap_or_else(|| {
-            others.push(aggregate);
-            others.len() - 1
-        });
-        let room = SqlError::check_room(number, COMPARED_MAX, "aggregates");
-        self.aggregates = Some(others);
-        room.map(|()| Bound::new(Expr::Slot(number as u16), result))
-    }
-
-    /// Whether it reads columns, and all of them are those of queries around: SQL counts it as an aggregate of the innermost of these.
-    fn is_of_outer(&self, aggregate: &Aggregate) -> bool {
-        let (mut own, mut outer) = (false, false);
-        let arguments = aggregate.arguments.iter().map(|(expr, _)| expr);
-        let order = aggregate.order.iter().filter_map(|key| match &key.expr {
-            SortBy::Expr(expr) => Some(expr),
-            SortBy::Output(_) => None,
-        });
-        for expr in arguments.chain(order).chain(&aggregate.filter) {
-            expr.walk(&mut |part| outer |= matches!(part, Expr::Outer { .. }));
-            tables_read(expr, &self.subqueries, &mut |_| own = true);
-        }
-        outer && !own
+        let number = noted(others, aggregate)?;
+        Ok(Bound::new(Expr::Slot(number), result))
     }
 
     pub(super) fn aggregate_call(
@@ -222,6 +256,20 @@ impl Binder<'_> {
         kind: AggregateKind,
         function: &ast::Function,
     ) -> Result<Aggregate> {
+        let (mut aggregate, ordered) = self.aggregate_bound(name, kind, function)?;
+        if !ordered {
+            aggregate.order.clear();
+        }
+        Ok(aggregate)
+    }
+
+    /// A call, and whether its order can be seen in what it comes to.
+    fn aggregate_bound(
+        &mut self,
+        name: &str,
+        kind: AggregateKind,
+        function: &ast::Function,
+    ) -> Result<(Aggregate, bool)> {
         let ast::FunctionArguments::List(list) = &function.args else {
             return Err(SqlError::syntax("an aggregate needs arguments"));
         };
@@ -268,7 +316,7 @@ impl Binder<'_> {
                 aggregate.filter = filter
                     .map(|filter| self.condition(filter, "FILTER"))
                     .transpose()?;
-                return Ok(aggregate);
+                return Ok((aggregate, true));
             }
         }
         let mut given: Vec<Bound> = Vec::with_capacity(list.args.len());
@@ -314,16 +362,25 @@ impl Binder<'_> {
                 .map(|bound| self.undecided(bound))
                 .collect();
         }
+        // A row is never null, and told apart by what is in it.
+        let of_rows = match given.as_slice() {
+            [row] if distinct && kind == AggregateKind::Count && row.ty == Some(Type::Record) => {
+                self.told_apart_by(row)
+            }
+            _ => None,
+        };
         let (written, arguments, result) = self.aggregate_arguments(name, kind, given)?;
         let filter = filter
             .map(|filter| self.condition(filter, "FILTER"))
             .transpose()?;
-        if distinct {
+        if distinct && of_rows.is_none() {
             for (_, ty) in &written {
                 crate::plan::check_equality(*ty)?;
             }
         }
+        let written_types: Vec<Type> = written.iter().map(|(_, ty)| *ty).collect();
         let mut order = self.sort_expressions(sorted)?;
+        let counts_rows = of_rows.is_some();
         // The last digit of floats depends on their order, and PostgreSQL sorts what it tells apart.
         let rounds = arguments.iter().any(|(_, ty)| *ty == Type::Float8);
         if distinct {
@@ -339,8 +396,9 @@ impl Binder<'_> {
                 let text = "in an aggregate with DISTINCT, ORDER BY expressions must appear in argument list";
                 return Err(SqlError::new(sqlstate::INVALID_COLUMN_REFERENCE, text));
             }
-            for (expr, ty) in written {
-                if !order.iter().any(|key| is(key, &expr)) {
+            let is_row = of_rows.is_some();
+            for (expr, ty) in of_rows.unwrap_or(written) {
+                if is_row || !order.iter().any(|key| is(key, &expr)) {
                     order.push(SortKey {
                         expr: SortBy::Expr(expr),
                         ty,
@@ -350,10 +408,9 @@ impl Binder<'_> {
                 }
             }
         }
-        if !(kind.shows_order() || distinct && rounds) {
-            order.clear();
-        }
-        Ok(Aggregate {
+        let ordered = kind.shows_order() || distinct && (rounds || counts_rows);
+        let kind = kind.of(&written_types, result);
+        let aggregate = Aggregate {
             kind,
             arguments,
             distinct,
@@ -361,7 +418,8 @@ impl Binder<'_> {
             filter,
             asked: None,
             result,
-        })
+        };
+        Ok((aggregate, ordered))
     }
 
     /// The arguments as they were written and as they are computed with, and the type of the result.
@@ -404,13 +462,14 @@ impl Binder<'_> {
                 return Ok((pair.clone(), pair, result));
             }
             K::Join => {
-                if types.contains(&Some(Type::Bytea)) {
-                    return Err(SqlError::unsupported("string_agg of bytea"));
-                }
-                let pair = each(self, Type::Text)?;
-                return Ok((pair.clone(), pair, Type::Text));
+                let ty = match types.contains(&Some(Type::Bytea)) {
+                    true => Type::Bytea,
+                    false => Type::Text,
+                };
+                let pair = each(self, ty)?;
+                return Ok((pair.clone(), pair, ty));
             }
-            K::Json { binary } | K::Members { binary } => {
+            K::Json { binary, .. } | K::Members { binary } => {
                 let (mut written, mut made) = (Vec::new(), Vec::new());
                 for (number, bound) in given.into_iter().enumerate() {
                     let (expr, ty, typmod) = self.settle(bound)?;
@@ -567,6 +626,7 @@ impl Binder<'_> {
                 let text = "could not find array type for data type void";
                 return Err(SqlError::new(sqlstate::UNDEFINED_OBJECT, text));
             }
+            (K::Array, Type::Array(_)) => ty,
             (K::Array, ty) if ty.element().is_none() && ty != Type::Record => ty.array(),
             (K::Array, _) => return Err(SqlError::unsupported("array_agg of this type")),
             _ => return Err(self.no_function(name, &[Some(ty)])),
@@ -583,6 +643,25 @@ impl Binder<'_> {
         let expr = self.coerce(bound, computed, Typmod::NONE, CastContext::Explicit)?;
         Ok((expr, computed, result))
     }
+}
+
+#[cold]
+pub(super) fn not_here() -> SqlError {
+    SqlError::new(sqlstate::GROUPING_ERROR, NOT_HERE)
+}
+
+/// The number of an aggregate among those of its query.
+///
+/// # Errors
+/// `54000` for one too many.
+pub(super) fn noted(others: &mut Vec<Aggregate>, aggregate: Aggregate) -> Result<u16> {
+    let known = others.iter().position(|other| *other == aggregate);
+    let number = known.unwrap_or(others.len());
+    SqlError::check_room(number, COMPARED_MAX, "aggregates")?;
+    if known.is_none() {
+        others.push(aggregate);
+    }
+    Ok(number as u16)
 }
 
 /// That an aggregate is found for what has no type.

@@ -181,9 +181,21 @@ impl Binder<'_> {
 
     /// `ARRAY[…]`.
     pub(super) fn array(&mut self, array: &ast::Array) -> Result<Bound> {
+        self.array_as(array, None)
+    }
+
+    /// The same where it is cast: what has no type is of the elements that it is cast to.
+    pub(super) fn array_as(&mut self, array: &ast::Array, element: Option<Type>) -> Result<Bound> {
         let mut items = Vec::with_capacity(array.elem.len());
         for item in &array.elem {
-            items.push(self.expr(item)?);
+            let bound = match (item, element) {
+                (ast::Expr::Array(inner), Some(_)) => self.array_as(inner, element)?,
+                _ => self.expr(item)?,
+            };
+            items.push(match (bound.ty, element) {
+                (None, Some(ty)) => self.cast(bound, ty, Typmod::NONE)?,
+                _ => bound,
+            });
         }
         if items
             .iter()

@@ -93,7 +93,10 @@ impl Binder<'_> {
                 ..
             } => {
                 let (ty, typmod) = self.type_of(data_type)?;
-                let mut operand = self.expr(expr)?;
+                let mut operand = match (&**expr, ty) {
+                    (E::Array(array), Type::Array(_)) => self.array_as(array, ty.element())?,
+                    _ => self.expr(expr)?,
+                };
                 let start = operand.start;
                 if operand.ty.is_some() {
                     // What is wrong is the cast, not what is cast.
@@ -392,6 +395,7 @@ impl Binder<'_> {
                 return before.map_err(|_| error);
             }
             Err(error) if name == "tableoid" => return self.table_oid(table)?.ok_or(error),
+            Err(error) if name == "xmax" => return self.xmax(table)?.ok_or(error),
             Err(error) if table.is_some() => return Err(self.with_nearest(error, table, name)),
             Err(error) => return Err(error),
         };
@@ -416,6 +420,8 @@ impl Binder<'_> {
         }
         match self.column(None, &name) {
             Ok(found) => Ok(found),
+            // It is a column, if of nobody knows which table.
+            Err(error) if error.sqlstate() == sqlstate::AMBIGUOUS_COLUMN => Err(error),
             // Functions that are called without parentheses.
             Err(error) if ident.quote_style.is_none() => match self.word(&name, &[])? {
                 Some(bound) => Ok(bound),

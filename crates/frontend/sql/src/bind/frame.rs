@@ -1,19 +1,19 @@
 //! Frames of windows: which of the rows around a row count for it.
 //!
 //! A distance is the same for all rows: a constant, which is looked at when the statement is compiled, or what parameters make, which is computed when it
-//! runs. That of RANGE goes by the values of the only key of the order: by numbers, days or microseconds, of which a month and, where clocks are put
-//! forward, a day are no fixed count.
+//! runs. That of RANGE goes by the values of the only key of the order. Where these are counted (integers, days, microseconds) so is the distance; where not (`numeric`, floats, months,
+//! days where clocks are put forward), the value that lies this far from a row's key is computed for each row, by the arithmetic of its type.
 
 use super::aggregate::constant_of;
 use super::{Binder, Bound};
 use crate::error::{Result, SqlError};
 use crate::expr::Expr;
-use crate::plan::SortKey;
+use crate::plan::{SortBy, SortKey};
 use crate::sqlstate;
 use sqlparser::ast;
 use vellum_query::{Frame as Settled, FrameBound, FrameUnit};
 use vellum_row::datetime::Interval;
-use vellum_row::{CastContext, Type, Typmod, Value};
+use vellum_row::{CastContext, Numeric, Settings, Type, Typmod, Value, cast_between, compare};
 
 const DAY_MICROS: i128 = 86_400_000_000;
 
@@ -23,6 +23,8 @@ pub(crate) struct Frame {
     unit: FrameUnit,
     start: Side,
     end: Side,
+    /// The key of a RANGE with a distance, of the type that distances from it are of.
+    key: Option<(Expr, Type)>,
 }
 
 /// Where a frame begins or ends; `None` for no bound.
@@ -39,15 +41,54 @@ struct Offset {
     /// Of the type that the unit and the key want.
     value: Expr,
     end: End,
-    /// The type of the key that a RANGE goes by.
-    key: Option<Type>,
+    /// Of a RANGE.
+    range: Option<Distance>,
+}
+
+/// A distance of a RANGE.
+#[derive(Debug)]
+struct Distance {
+    /// The type of the key that it goes by.
+    key: Type,
+    /// What lies this far from a row's key.
+    limit: Expr,
+    /// Whether it is a count.
+    is_count: bool,
 }
 
 impl Frame {
+    /// Whether an end of it is computed for each row.
+    pub fn is_computed(&self) -> bool {
+        let mut offsets = [&self.start, &self.end]
+            .into_iter()
+            .filter_map(Side::offset);
+        offsets.any(|offset| offset.range.as_ref().is_some_and(|range| !range.is_count))
+    }
+
+    /// The ends of such a frame, and the key that these are values of, with its type. Distances are looked at, which `value` computes.
+    ///
+    /// # Errors
+    /// As [`Frame::settled`].
+    pub fn computed(
+        &self,
+        mut value: impl FnMut(&Expr) -> Result<Value>,
+    ) -> Result<([Limit<'_>; 2], Option<(&Expr, Type)>)> {
+        let mut limit = |side: &'_ Side| -> Result<()> {
+            match side.offset() {
+                Some(offset) => offset.check(&value(&offset.value)?),
+                None => Ok(()),
+            }
+        };
+        limit(&self.start)?;
+        limit(&self.end)?;
+        let key = self.key.as_ref().map(|(expr, ty)| (expr, *ty));
+        Ok(([self.start.limit(), self.end.limit()], key))
+    }
+
     /// The frame with its distances, which `value` computes.
     ///
     /// # Errors
-    /// `22013`, `22004`, `0A000` for distances, and those of computing them.
+    /// `22013`, `22004` for distances, and those of computing them.
     pub fn settled(&self, mut value: impl FnMut(&Expr) -> Result<Value>) -> Result<Settled> {
         let mut side = |side: &Side| -> Result<FrameBound> {
             let mut distance = |offset: &Option<Offset>| {
@@ -74,12 +115,69 @@ impl Frame {
         for side in [&mut self.start, &mut self.end] {
             if let Side::Preceding(Some(offset)) | Side::Following(Some(offset)) = side {
                 each(&mut offset.value);
+                if let Some(range) = &mut offset.range {
+                    each(&mut range.limit);
+                }
             }
+        }
+        if let Some((key, _)) = &mut self.key {
+            each(key);
+        }
+    }
+}
+
+/// An end of a frame that is computed for each row.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Limit<'f> {
+    Unbounded,
+    CurrentRow,
+    /// A value of the key.
+    At(&'f Expr),
+}
+
+impl Side {
+    fn offset(&self) -> Option<&Offset> {
+        match self {
+            Self::Preceding(offset) | Self::Following(offset) => offset.as_ref(),
+            Self::CurrentRow => None,
+        }
+    }
+
+    fn limit(&self) -> Limit<'_> {
+        let range = self.offset().and_then(|offset| offset.range.as_ref());
+        match (self, range) {
+            (Self::CurrentRow, _) => Limit::CurrentRow,
+            (_, Some(range)) => Limit::At(&range.limit),
+            (_, None) => Limit::Unbounded,
         }
     }
 }
 
 impl Offset {
+    /// Looks at a distance.
+    ///
+    /// # Errors
+    /// `22004`, `22013`.
+    fn check(&self, value: &Value) -> Result<()> {
+        match value {
+            Value::Null => self.distance(Value::Null).map(|_| ()),
+            Value::Interval(_) | Value::Numeric(_) | Value::Float8(_) => {
+                let zero = match value {
+                    Value::Interval(_) => Value::Interval(Interval::default()),
+                    Value::Float8(_) => Value::Float8(0.0),
+                    _ => Value::Numeric(Numeric::from(0)),
+                };
+                let mut text = String::new();
+                vellum_row::output(value.as_ref(), &Settings::default(), &mut text);
+                match compare(value.as_ref(), zero.as_ref()).is_lt() || text == "NaN" {
+                    true => Err(wrong_size()),
+                    false => Ok(()),
+                }
+            }
+            other => self.distance(other.clone()).map(|_| ()),
+        }
+    }
+
     /// How many rows or groups, or how far in what values of the type of the key are counted in.
     fn distance(&self, value: Value) -> Result<u64> {
         if value.is_null() {
@@ -88,7 +186,7 @@ impl Offset {
         }
         let wrong =
             |message: String| SqlError::new(sqlstate::INVALID_PRECEDING_OR_FOLLOWING_SIZE, message);
-        let Some(key) = self.key else {
+        let Some(key) = self.range.as_ref().map(|range| range.key) else {
             let number = value.as_ref().as_i64().unwrap_or(-1);
             return u64::try_from(number).map_err(|_| {
                 wrong(format!(
@@ -98,13 +196,19 @@ impl Offset {
             });
         };
         let distance = match value {
-            Value::Interval(interval) => interval_distance(interval, key)?,
+            Value::Interval(interval) => interval_distance(interval, key),
             number => number.as_ref().as_i64().map_or(-1, i128::from),
         };
         // Of an interval that no key can be apart, all rows are within.
-        u64::try_from(distance.min(i128::from(i64::MAX)))
-            .map_err(|_| wrong("invalid preceding or following size in window function".into()))
+        u64::try_from(distance.min(i128::from(i64::MAX))).map_err(|_| wrong_size())
     }
+}
+
+/// `22013`.
+#[cold]
+fn wrong_size() -> SqlError {
+    let text = "invalid preceding or following size in window function";
+    SqlError::new(sqlstate::INVALID_PRECEDING_OR_FOLLOWING_SIZE, text)
 }
 
 /// An end of a frame.
@@ -156,11 +260,46 @@ impl Binder<'_> {
         if unit == FrameUnit::Groups && order.is_empty() {
             return wrong("GROUPS mode requires an ORDER BY clause");
         }
+        let start = self.frame_side(&node.start_bound, End::Start, unit, order)?;
+        let end = self.frame_side(last, End::Last, unit, order)?;
+        let by_distance = [&start, &end]
+            .into_iter()
+            .any(|side| side.offset().is_some());
+        let key = match order {
+            [key] if unit == FrameUnit::Range && by_distance => {
+                let key = self.range_key(key)?;
+                key.ty.map(|ty| (key.expr, ty))
+            }
+            _ => None,
+        };
         Ok(Frame {
             unit,
-            start: self.frame_side(&node.start_bound, End::Start, unit, order)?,
-            end: self.frame_side(last, End::Last, unit, order)?,
+            start,
+            end,
+            key,
         })
+    }
+
+    /// The key of a RANGE as what distances from it are computed of.
+    fn range_key(&mut self, key: &SortKey) -> Result<Bound> {
+        let SortBy::Expr(expr) = &key.expr else {
+            return Err(SqlError::internal("a window by a column of the result"));
+        };
+        let bound = Bound::new(expr.clone(), key.ty);
+        let ty = match key.ty {
+            Type::Date => Type::Timestamp,
+            Type::Float4 => Type::Float8,
+            // What lies beyond the last integer is a number.
+            Type::Int2 | Type::Int4 | Type::Int8 => Type::Numeric,
+            own => {
+                return Ok(Bound {
+                    ty: Some(own),
+                    ..bound
+                });
+            }
+        };
+        let expr = self.coerce(bound, ty, Typmod::NONE, CastContext::Implicit)?;
+        Ok(Bound::new(expr, ty))
     }
 
     fn frame_side(
@@ -170,56 +309,138 @@ impl Binder<'_> {
         unit: FrameUnit,
         order: &[SortKey],
     ) -> Result<Side> {
-        let mut offset = |node: &Option<Box<ast::Expr>>| -> Result<Option<Offset>> {
+        let mut offset = |node: &Option<Box<ast::Expr>>, before| -> Result<Option<Offset>> {
             let Some(node) = node else {
                 return Ok(None);
             };
             let bound = self.expr(node)?;
             if unit != FrameUnit::Range {
-                return self
-                    .frame_offset(bound, end, (unit, Type::Int8), None)
-                    .map(Some);
+                return self.frame_offset(bound, end, (unit, Type::Int8)).map(Some);
             }
             let [key] = order else {
                 let text =
                     "RANGE with offset PRECEDING/FOLLOWING requires exactly one ORDER BY column";
                 return Err(SqlError::new(sqlstate::WINDOWING_ERROR, text));
             };
-            self.range_offset(bound, end, key.ty).map(Some)
+            self.range_offset(bound, end, key, before).map(Some)
         };
         Ok(match bound {
             ast::WindowFrameBound::CurrentRow => Side::CurrentRow,
-            ast::WindowFrameBound::Preceding(node) => Side::Preceding(offset(node)?),
-            ast::WindowFrameBound::Following(node) => Side::Following(offset(node)?),
+            ast::WindowFrameBound::Preceding(node) => Side::Preceding(offset(node, true)?),
+            ast::WindowFrameBound::Following(node) => Side::Following(offset(node, false)?),
         })
     }
 
-    fn range_offset(&mut self, bound: Bound, end: End, key: Type) -> Result<Offset> {
+    fn range_offset(
+        &mut self,
+        bound: Bound,
+        end: End,
+        key: &SortKey,
+        before: bool,
+    ) -> Result<Offset> {
         let given = bound.ty;
-        let wanted = match key {
+        let wanted = match key.ty {
             Type::Int2 | Type::Int4 | Type::Int8 => Type::Int8,
-            Type::Date | Type::Timestamp | Type::Timestamptz => Type::Interval,
-            _ => {
+            Type::Date | Type::Timestamp | Type::Timestamptz | Type::Interval => Type::Interval,
+            Type::Numeric => Type::Numeric,
+            Type::Float4 | Type::Float8 => Type::Float8,
+            own => {
                 let message = format!(
                     "RANGE with offset PRECEDING/FOLLOWING is not supported for column type {}",
-                    self.settings.name_of(key)
+                    self.settings.name_of(own)
                 );
                 return Err(SqlError::new(sqlstate::FEATURE_NOT_SUPPORTED, message));
             }
         };
         let fits = given.is_none_or(|given| {
-            given == wanted || wanted == Type::Int8 && matches!(given, Type::Int2 | Type::Int4)
+            given == wanted || cast_between(given, wanted) == Some(CastContext::Implicit)
         });
         if !fits {
             let message = format!(
                 "RANGE with offset PRECEDING/FOLLOWING is not supported for column type {} and offset type {}",
-                self.settings.name_of(key),
+                self.settings.name_of(key.ty),
                 self.name_of(given)
             );
             let hint = "Cast the offset value to an appropriate type.";
             return Err(SqlError::new(sqlstate::FEATURE_NOT_SUPPORTED, message).with_hint(hint));
         }
-        self.frame_offset(bound, end, (FrameUnit::Range, wanted), Some(key))
+        let mut offset = self.frame_offset(bound, end, (FrameUnit::Range, wanted))?;
+        let constant = constant_of(&offset.value)?;
+        let is_count = match (wanted, &constant) {
+            (Type::Int8, _) => true,
+            (Type::Interval, Some(Value::Interval(interval))) => is_counted(*interval, key.ty),
+            _ => false,
+        };
+        // What is further away comes first in an order that descends.
+        let operator = match before == key.descending {
+            true => ast::BinaryOperator::Plus,
+            false => ast::BinaryOperator::Minus,
+        };
+        let from = self.range_key(key)?;
+        let distance = Bound::new(offset.value.clone(), wanted);
+        // The end where rows begin is the least value in an order that ascends.
+        let is_least = matches!(end, End::Start) != key.descending;
+        let limit = self.limit(&operator, (from, key.ty), distance, is_least)?;
+        offset.range = Some(Distance {
+            key: key.ty,
+            limit,
+            is_count,
+        });
+        if let Some(value) = constant {
+            offset.check(&value)?;
+        }
+        Ok(offset)
+    }
+
+    /// What lies a distance from a key. A float beyond the largest one is infinite; what lies infinitely far from what is infinite is as far as can be, at the
+    /// side that the end is of.
+    fn limit(
+        &mut self,
+        operator: &ast::BinaryOperator,
+        (from, key): (Bound, Type),
+        distance: Bound,
+        is_least: bool,
+    ) -> Result<Expr> {
+        use ast::BinaryOperator as B;
+        let plain = self.binary(operator, from.clone(), distance.clone())?.expr;
+        let ty = match key {
+            Type::Float4 | Type::Float8 => Type::Float8,
+            Type::Numeric => Type::Numeric,
+            _ => return Ok(plain),
+        };
+        let infinite = |negative: bool| -> Result<Bound> {
+            let text = if negative { "-Infinity" } else { "Infinity" };
+            let value = vellum_row::input(ty, Typmod::NONE, text, &Settings::default())?;
+            Ok(Bound::new(Expr::Const(value), ty))
+        };
+        let adds = *operator == B::Plus;
+        let both = [
+            self.binary(&B::Eq, from.clone(), infinite(adds)?)?.expr,
+            self.binary(&B::Eq, distance.clone(), infinite(false)?)?
+                .expr,
+        ];
+        let mut branches = vec![(Expr::And(both.into()), infinite(is_least)?.expr)];
+        if ty == Type::Float8 {
+            let float = |value| Bound::new(Expr::Const(Value::Float8(value)), Type::Float8);
+            let (largest, no_number) = (float(f64::MAX), float(f64::NAN));
+            let is_none = self.binary(&B::Eq, from.clone(), no_number.clone())?.expr;
+            branches.insert(0, (is_none, no_number.expr));
+            let beyond = match adds {
+                true => {
+                    let most = self.binary(&B::Minus, largest, distance)?;
+                    self.binary(&B::Gt, from, most)?
+                }
+                false => {
+                    let least = self.binary(&B::Minus, distance, largest)?;
+                    self.binary(&B::Lt, from, least)?
+                }
+            };
+            branches.push((beyond.expr, infinite(!adds)?.expr));
+        }
+        Ok(Expr::Case {
+            branches: branches.into(),
+            otherwise: Box::new(plain),
+        })
     }
 
     fn frame_offset(
@@ -227,12 +448,14 @@ impl Binder<'_> {
         bound: Bound,
         end: End,
         (unit, ty): (FrameUnit, Type),
-        key: Option<Type>,
     ) -> Result<Offset> {
         let value = self.coerce(bound, ty, Typmod::NONE, CastContext::Implicit)?;
-        let offset = Offset { value, end, key };
+        let range = None;
+        let offset = Offset { value, end, range };
         if let Some(value) = constant_of(&offset.value)? {
-            offset.distance(value)?;
+            if unit != FrameUnit::Range {
+                offset.distance(value)?;
+            }
         } else if asks(&offset.value, &|part| {
             matches!(part, Expr::Column { .. } | Expr::Slot(_))
         }) {
@@ -277,19 +500,19 @@ fn asks(expr: &Expr, what: &dyn Fn(&Expr) -> bool) -> bool {
     found
 }
 
+/// Whether an interval is a fixed count of what keys of a type are counted in.
+fn is_counted(interval: Interval, key: Type) -> bool {
+    let days = key != Type::Timestamptz || interval.days == 0;
+    interval.months == 0 && days && key != Type::Interval
+}
+
 /// An interval in days, or in microseconds.
-fn interval_distance(interval: Interval, key: Type) -> Result<i128> {
-    if interval.months != 0 {
-        return Err(SqlError::unsupported("RANGE with a distance in months"));
-    }
-    if key == Type::Timestamptz && interval.days != 0 {
-        let text = "RANGE with a distance in days over timestamp with time zone";
-        return Err(SqlError::unsupported(text));
-    }
+fn interval_distance(interval: Interval, key: Type) -> i128 {
+    debug_assert!(is_counted(interval, key), "an interval of no fixed length");
     let micros = i128::from(interval.days) * DAY_MICROS + i128::from(interval.micros);
-    Ok(match key {
+    match key {
         // A part of a day reaches no other.
         Type::Date => micros.div_euclid(DAY_MICROS),
         _ => micros,
-    })
+    }
 }

@@ -17,6 +17,7 @@ mod enums;
 mod expression;
 mod extension;
 mod frame;
+mod levels;
 mod near;
 mod operator;
 mod place;
@@ -36,6 +37,7 @@ pub(crate) use extension::{
     called_name, function_shown, functions_in, functions_reached, kept_function, kept_function_of,
     refuse_kept,
 };
+pub(crate) use frame::Limit;
 pub(crate) use row::{query_of, row_of};
 pub(crate) use scope::{
     Found, Joined, JoinedColumn, Named as NamedTable, OuterScope, Scope, ScopeColumn, ScopeTable,
@@ -242,6 +244,8 @@ pub(crate) struct Binder<'c> {
     pub records: Vec<Vec<(String, Type, Typmod)>>,
     /// A column, by its table and its number, and whether an expression was found to read it: who asks whether it can be dropped.
     pub watched: Option<((Oid, i16), bool)>,
+    /// In RETURNING of an INSERT: whether the rows are asked for `xmax`, which tells those that were there.
+    pub tells_xmax: Option<bool>,
     /// How many domains' conditions are being bound inside each other.
     pub domain_depth: usize,
     /// What domains ask that were met before.
@@ -254,6 +258,9 @@ pub(crate) struct Binder<'c> {
 
 /// The most tables, aggregates, keys of groups of a query: each is compared with all others, and no limit of time ends that.
 pub(crate) const COMPARED_MAX: u16 = 4000;
+
+/// In place of a table, where a query reads aggregates of one around it: their numbers stand in place of the column's, until that one's groups are made.
+pub(crate) const OF_GROUPS: u16 = u16::MAX;
 
 /// Where the slots of GROUPING begin, until aggregates are counted.
 pub(crate) const GROUPING_SLOTS: u16 = 0x4000;
@@ -307,6 +314,7 @@ impl<'c> Binder<'c> {
             set_functions: None,
             records: Vec::new(),
             watched: None,
+            tells_xmax: None,
             domain_depth: 0,
             domains_known: OnceCell::new(),
             literal_types: None,

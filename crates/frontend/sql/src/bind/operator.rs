@@ -10,6 +10,20 @@ use std::borrow::Cow;
 use vellum_row::arithmetic::{Operator, resolve};
 use vellum_row::{CastContext, Type, Typmod, Value, cast_between};
 
+/// The number of a transaction as an integer.
+fn number_of(bound: Bound) -> Bound {
+    let expr = Expr::Cast {
+        operand: Box::new(bound.expr),
+        ty: Type::Int8,
+        typmod: Typmod::NONE,
+        explicit: true,
+    };
+    Bound {
+        start: bound.start,
+        ..Bound::new(expr, Type::Int8)
+    }
+}
+
 impl Binder<'_> {
     /// An operator between two operands.
     ///
@@ -39,6 +53,15 @@ impl Binder<'_> {
             _ => None,
         };
         if let Some(comparison) = comparison {
+            let (mut left, mut right) = (left, right);
+            if matches!(comparison, Comparison::Equal | Comparison::NotEqual) {
+                // Numbers of transactions are compared with integers, and have no order.
+                match (left.ty, right.ty) {
+                    (Some(Type::Xid), Some(ty)) if ty.is_integer() => left = number_of(left),
+                    (Some(ty), Some(Type::Xid)) if ty.is_integer() => right = number_of(right),
+                    _ => {}
+                }
+            }
             let (left, right) = self.comparable(&operator.to_string(), left, right)?;
             let expr = Expr::Compare {
                 comparison,

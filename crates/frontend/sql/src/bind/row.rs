@@ -248,6 +248,34 @@ impl Binder<'_> {
         Ok(None)
     }
 
+    /// `xmax`: zero, but in RETURNING of an INSERT, where a row that ON CONFLICT has changed has the transaction's number. Which transactions have locked a row, or
+    /// failed to change it, nobody is told.
+    ///
+    /// # Errors
+    /// As [`Binder::table_oid`].
+    pub(super) fn xmax(&mut self, table: Option<&str>) -> Result<Option<Bound>> {
+        let Some(known) = self.table_oid(table)? else {
+            return Ok(None);
+        };
+        let expr = match (&mut self.tells_xmax, self.outer.is_empty()) {
+            (Some(asked), true) => {
+                *asked = true;
+                Expr::Slot(0)
+            }
+            (Some(_), false) => return Ok(None),
+            (None, _) => Expr::Const(Value::Oid(0)),
+        };
+        let expr = match known.expr {
+            // Where an outer join has no row there is none.
+            Expr::Case { branches, .. } => Expr::Case {
+                branches,
+                otherwise: Box::new(expr),
+            },
+            _ => expr,
+        };
+        Ok(Some(Bound::new(expr, Type::Xid)))
+    }
+
     /// What stands for the row of a table where rows are counted: something that is null only where an outer join has no row.
     pub(super) fn row_is_there(&self, name: &str, row: &Bound) -> Option<Bound> {
         taken_apart(&row.expr)?;
@@ -274,9 +302,32 @@ impl Binder<'_> {
     }
 
     /// The columns of a row, if they are known.
-    pub(super) fn record_columns(&self, typmod: Typmod) -> Option<&[(String, Type, Typmod)]> {
+    pub fn record_columns(&self, typmod: Typmod) -> Option<&[(String, Type, Typmod)]> {
         let number = usize::try_from(typmod.0.checked_sub(RECORDS)?).ok()?;
         self.records.get(number).map(Vec::as_slice)
+    }
+
+    /// What rows are told apart by, of one that was written down or is a table's; `None` if its parts are not known, or have no equality.
+    pub(super) fn told_apart_by(&self, row: &Bound) -> Option<Vec<(Expr, Type)>> {
+        let (missing, parts) = taken_apart(&row.expr)?;
+        let columns = self.record_columns(row.typmod)?;
+        let mut keys = Vec::with_capacity(parts.len() + 1);
+        keys.extend(missing.map(|missing| (missing.clone(), Type::Bool)));
+        for (part, (_, ty, typmod)) in parts.iter().zip(columns) {
+            if *ty == Type::Record {
+                let inner = Bound {
+                    expr: part.clone(),
+                    ty: Some(*ty),
+                    typmod: *typmod,
+                    start: None,
+                };
+                keys.extend(self.told_apart_by(&inner)?);
+                continue;
+            }
+            crate::plan::check_equality(*ty).ok()?;
+            keys.push((part.clone(), *ty));
+        }
+        Some(keys)
     }
 
     /// The types of a record's fields, as far as they are known.

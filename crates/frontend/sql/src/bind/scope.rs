@@ -1,6 +1,6 @@
 //! What names of columns may stand for.
 
-use super::COMPARED_MAX;
+use super::{Aggregate, COMPARED_MAX};
 use crate::catalog::{Kind, Oid, Relation};
 use crate::error::{Result, SqlError};
 use crate::expr::Expr;
@@ -86,8 +86,8 @@ pub(crate) struct OuterScope {
     pub scope: Scope,
     /// Whether the query inside reads columns of this one or of one around it.
     pub read: bool,
-    /// Whether it may have aggregates where the query inside stands.
-    pub groups: bool,
+    /// Its aggregates, where it may have some in the place of the query inside.
+    pub aggregates: Option<Vec<Aggregate>>,
 }
 
 /// A column that was found.

@@ -75,15 +75,7 @@ impl Window {
             each(expr);
         }
         if let WindowKind::Aggregate(aggregate) = &mut self.function {
-            for (expr, _) in &mut aggregate.arguments {
-                each(expr);
-            }
-            aggregate.filter.iter_mut().for_each(&mut *each);
-            for key in &mut aggregate.order {
-                if let crate::plan::SortBy::Expr(expr) = &mut key.expr {
-                    each(expr);
-                }
-            }
+            aggregate.expressions_mut(each);
         }
         for key in &mut self.order {
             if let crate::plan::SortBy::Expr(expr) = &mut key.expr {

@@ -448,6 +448,14 @@ impl Relation {
 }
 
 impl Table {
+    /// Whether a constraint of it has this name.
+    pub fn has_constraint(&self, name: &str) -> bool {
+        let mut keys = self.indexes.iter();
+        self.checks.iter().any(|check| *check.name == *name)
+            || self.foreign_keys.iter().any(|key| *key.name == *name)
+            || keys.any(|index| index.constraint.is_some() && *index.name == *name)
+    }
+
     /// The primary key.
     pub fn primary_key(&self) -> Option<&Arc<Index>> {
         self.indexes.first().filter(|index| index.primary)

@@ -25,6 +25,9 @@ impl Ddl<'_> {
         column: Option<&str>,
     ) -> Result<()> {
         check_form(key)?;
+        if let Some(name) = &key.name {
+            super::table::check_name(relation, &folded(name))?;
+        }
         let timing = timing_of(key.characteristics.as_ref())?;
         let mut names: Vec<String> = key.columns.iter().map(folded).collect();
         names.extend(column.map(str::to_owned));
@@ -97,7 +100,7 @@ impl Ddl<'_> {
                     columns: &names.join("_"),
                     label: "fkey",
                 };
-                made.free(|name| table.foreign_keys.iter().any(|key| *key.name == *name))
+                made.free(|name| table.has_constraint(name))
             }
         };
         for (position, target_column) in columns.iter().zip(&target_columns) {

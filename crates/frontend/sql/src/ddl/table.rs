@@ -348,20 +348,9 @@ impl Ddl<'_> {
                     columns: column.as_deref().unwrap_or_default(),
                     label: "check",
                 };
-                let is_taken = |name: &str| {
-                    let keys = table.indexes.iter();
-                    let mut keys = keys.filter(|index| index.constraint.is_some());
-                    table.checks.iter().any(|check| *check.name == *name)
-                        || table.foreign_keys.iter().any(|key| *key.name == *name)
-                        || keys.any(|index| *index.name == *name)
-                };
-                let free = made.free(is_taken);
-                if let Some(name) = name.as_ref().filter(|name| is_taken(name)) {
-                    let message = format!(
-                        "constraint \"{name}\" for relation \"{}\" already exists",
-                        relation.name
-                    );
-                    return Err(SqlError::new(sqlstate::DUPLICATE_OBJECT, message));
+                let free = made.free(|name| table.has_constraint(name));
+                if let Some(name) = &name {
+                    check_name(relation, name)?;
                 }
                 let check = Check {
                     oid: self.draw_oid()?,
@@ -658,6 +647,24 @@ fn only_names(operation: &Operation) -> bool {
             | Operation::RenameColumn { .. }
             | Operation::RenameConstraint { .. }
     )
+}
+
+/// # Errors
+/// `42710` if a constraint of a table is called so.
+pub(super) fn check_name(relation: &Relation, name: &str) -> Result<()> {
+    let taken = relation
+        .table()
+        .is_some_and(|table| table.has_constraint(name));
+    match taken {
+        false => Ok(()),
+        true => {
+            let message = format!(
+                "constraint \"{name}\" for relation \"{}\" already exists",
+                relation.name
+            );
+            Err(SqlError::new(sqlstate::DUPLICATE_OBJECT, message))
+        }
+    }
 }
 
 /// The column that a condition reads, if it reads one.

@@ -12,7 +12,7 @@ use crate::session::AtCommit;
 use crate::sqlstate;
 use sqlparser::ast;
 use std::sync::Arc;
-use vellum_row::Value;
+use vellum_row::{Type, Value};
 
 impl Ddl<'_> {
     /// The schema of the session's temporary relations, made when it is first asked for.
@@ -186,7 +186,11 @@ impl Ddl<'_> {
     ///
     /// # Errors
     /// As CREATE TABLE.
-    pub(crate) fn create_table_as(&mut self, create: &ast::CreateTable) -> Result<Option<String>> {
+    pub(crate) fn create_table_as(
+        &mut self,
+        create: &ast::CreateTable,
+        params: &[Type],
+    ) -> Result<Option<String>> {
         let Some(query) = &create.query else {
             return Err(SqlError::internal("no query"));
         };
@@ -207,6 +211,8 @@ impl Ddl<'_> {
         }
         let mut binder = self.binder();
         binder.at_top = true;
+        binder.takes_params = !params.is_empty();
+        binder.params = params.iter().copied().map(Some).collect();
         let (_, columns) = binder.query(query)?;
         if create.columns.len() > columns.len() {
             let text = "too many column names were specified";

@@ -4,7 +4,7 @@ use super::found::Of;
 use super::{Each, Flow, Run, Way};
 use crate::catalog::Relation;
 use crate::error::{Result, SqlError};
-use crate::expr::{Expr, Out, RowRef, Subresult};
+use crate::expr::{Builtin, CatalogFunction, Expr, Out, RowRef, Subresult};
 use crate::lock::Strength;
 use crate::plan::{
     Arbiters, Asked, Conflict, ConflictAction, Delete, Given, Insert, InsertSource, Rules, Update,
@@ -161,8 +161,34 @@ impl Run<'_, '_> {
         self.check_options(&insert.shape, &insert.rules, values, subqueries)?;
         self.owes_alone(&insert.shape, None, values)?;
         self.owes_targets(&insert.keys, insert.shape.relation.oid, None, values)?;
-        self.return_row(insert.returning.as_deref(), values, subqueries, each)?;
+        self.return_inserted(insert, values, false, subqueries, each)?;
         Ok(1)
+    }
+
+    /// RETURNING of a row that was inserted, or that was there.
+    fn return_inserted(
+        &self,
+        insert: &Insert,
+        values: &[Value],
+        was_there: bool,
+        subqueries: &[Subresult],
+        each: &mut Each<'_>,
+    ) -> Result<()> {
+        let returning = insert.returning.as_deref();
+        if !insert.tells_xmax {
+            return self.return_row(returning, values, subqueries, each);
+        }
+        let number = match was_there {
+            false => 0,
+            true => {
+                let asked = Builtin::Catalog(CatalogFunction::TransactionNumber);
+                let number = self.env.ask(asked, &[])?.as_ref().as_i64();
+                // As many bits as it has room for, and not zero.
+                number.map_or(1, |number| (number as u32).max(1))
+            }
+        };
+        let (rows, slots) = ([RowRef::Values(values)], [Value::Oid(number)]);
+        self.return_rows(returning, &rows, &slots, subqueries, each)
     }
 
     /// What stands in the way of a row in the first of these indexes in which something does.
@@ -240,7 +266,7 @@ impl Run<'_, '_> {
         }
         self.owes_targets(&insert.keys, shape.relation.oid, Some(&old), &new)?;
         self.owes_children(&insert.keys, shape.relation.oid, &old, Some(&new))?;
-        self.return_row(insert.returning.as_deref(), &new, subqueries, each)?;
+        self.return_inserted(insert, &new, true, subqueries, each)?;
         Ok(1)
     }
 
@@ -278,7 +304,7 @@ impl Run<'_, '_> {
                 self.owes_targets(&update.keys, shape.relation.oid, Some(&old), &new)?;
                 self.owes_children(&update.keys, shape.relation.oid, &old, Some(&new))?;
                 let rows = joined_rows(&new, others, &joined.widths);
-                self.return_rows(update.returning.as_deref(), &rows, subqueries, each)?;
+                self.return_rows(update.returning.as_deref(), &rows, &[], subqueries, each)?;
                 count += 1;
             }
             return Ok(count);
@@ -348,7 +374,7 @@ impl Run<'_, '_> {
                     self.honour_locks(shape, &key, &old, Strength::Update)?;
                     self.owes_children(&delete.keys, shape.relation.oid, &old, None)?;
                     let rows = joined_rows(&old, &others, &joined.widths);
-                    self.return_rows(delete.returning.as_deref(), &rows, subqueries, each)?;
+                    self.return_rows(delete.returning.as_deref(), &rows, &[], subqueries, each)?;
                     count += 1;
                 }
             }
@@ -568,7 +594,7 @@ impl Run<'_, '_> {
         subqueries: &[Subresult],
         each: &mut Each<'_>,
     ) -> Result<()> {
-        self.return_rows(returning, &[RowRef::Values(values)], subqueries, each)
+        self.return_rows(returning, &[RowRef::Values(values)], &[], subqueries, each)
     }
 
     /// The same over rows of several tables.
@@ -576,13 +602,14 @@ impl Run<'_, '_> {
         &self,
         returning: Option<&[Expr]>,
         rows: &[RowRef<'_>],
+        slots: &[Value],
         subqueries: &[Subresult],
         each: &mut Each<'_>,
     ) -> Result<()> {
         let Some(returning) = returning else {
             return Ok(());
         };
-        let frame = self.frame(rows, &[], subqueries);
+        let frame = self.frame(rows, slots, subqueries);
         let mut out: Vec<Out<'_>> = Vec::with_capacity(returning.len());
         for expr in returning {
             out.push(expr.eval(&frame)?);

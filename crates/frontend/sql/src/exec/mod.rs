@@ -12,6 +12,8 @@ mod deferred;
 mod distinct;
 mod foreign;
 mod found;
+mod json_rows;
+mod late;
 mod lock;
 mod merge;
 mod ordered;
@@ -27,7 +29,7 @@ mod system;
 pub(crate) use distinct::DistinctRows;
 pub(crate) use foreign::no_target;
 pub(crate) use owed::{Deferred, Owed, OwedMark, OwedPoint};
-pub(crate) use partial::{Partial, Squares};
+pub(crate) use partial::{Partial, Squares, arrays_saved};
 pub(crate) use scan::{TableScan, no_step};
 pub(crate) use system::KeptRows;
 

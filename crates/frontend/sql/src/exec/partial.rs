@@ -7,7 +7,9 @@ use crate::error::{Result, SqlError};
 use crate::sqlstate;
 use vellum_row::arithmetic::{self, Operator};
 use vellum_row::moments::{Moments, Pairing};
-use vellum_row::{Array, Numeric, Settings, Type, Typmod, Value, ValueRef, cast, compare, json};
+use vellum_row::{
+    Array, ArrayRef, Numeric, Settings, Type, Typmod, Value, ValueRef, cast, compare, json,
+};
 
 /// What an aggregate has come to.
 #[derive(Clone, Debug, Default)]
@@ -18,7 +20,9 @@ pub(crate) struct Partial {
     pub items: Vec<Value>,
     /// Texts that are joined: it grows in place, so that each is copied a constant number of times.
     pub joined: Option<String>,
-    /// Of texts that are joined: the separator of the first one. It is written once another part of the group stands before.
+    /// The same of bytes.
+    pub joined_bytes: Option<Vec<u8>>,
+    /// Of what is joined: the separator of the first one. It is written once another part of the group stands before.
     pub between: Option<Value>,
     /// Of spreads and regressions.
     pub squares: Option<Box<Squares>>,
@@ -88,7 +92,9 @@ impl Partial {
         };
         let other = others.first().copied().unwrap_or(ValueRef::Null);
         match kind {
-            AggregateKind::Array | AggregateKind::Json { .. } => self.items.push(value.to_value()),
+            AggregateKind::Array | AggregateKind::Arrays | AggregateKind::Json { .. } => {
+                self.items.push(value.to_value());
+            }
             AggregateKind::Members { .. } => {
                 if value.is_null() {
                     let text = "field name must not be null";
@@ -97,6 +103,7 @@ impl Partial {
                 self.items.extend([value.to_value(), other.to_value()]);
             }
             AggregateKind::Join => self.join(*value, other.as_str().unwrap_or("")),
+            AggregateKind::JoinBytes => self.join_bytes(*value, other),
             AggregateKind::Spread(_) | AggregateKind::Pair(_) => self.square(*value, other)?,
             kind if kind.is_ordered_set() => {
                 self.items.push(value.to_value());
@@ -156,6 +163,22 @@ impl Partial {
             Some(joined) => {
                 joined.push_str(between);
                 joined.push_str(text);
+            }
+        }
+    }
+
+    fn join_bytes(&mut self, bytes: ValueRef<'_>, between: ValueRef<'_>) {
+        let (ValueRef::Bytea(bytes), between) = (bytes, bytes_in(between)) else {
+            return;
+        };
+        match &mut self.joined_bytes {
+            None => {
+                self.between = Some(Value::Bytea(between.into()));
+                self.joined_bytes = Some(bytes.to_vec());
+            }
+            Some(joined) => {
+                joined.extend_from_slice(between);
+                joined.extend_from_slice(bytes);
             }
         }
     }
@@ -221,6 +244,10 @@ impl Partial {
                 self.items.extend(items.items());
                 Ok(())
             }
+            (AggregateKind::Arrays, ValueRef::Array(items), _) => {
+                self.items.extend(items.items().map(array_restored));
+                Ok(())
+            }
             (AggregateKind::Spread(_) | AggregateKind::Pair(_), saved, _) => {
                 let other = Squares::restored(saved);
                 let other = other.ok_or_else(|| SqlError::internal("squares that are none"))?;
@@ -228,6 +255,10 @@ impl Partial {
             }
             (AggregateKind::Join, text, between) => {
                 self.join(text, between.as_str().unwrap_or(""));
+                Ok(())
+            }
+            (AggregateKind::JoinBytes, bytes, between) => {
+                self.join_bytes(bytes, between);
                 Ok(())
             }
             (_, value, _) => self.step(kind, value, settings),
@@ -297,20 +328,31 @@ impl Partial {
                 _ => Value::Null,
             }),
             (
-                AggregateKind::Array | AggregateKind::Json { .. } | AggregateKind::Members { .. },
+                AggregateKind::Array
+                | AggregateKind::Arrays
+                | AggregateKind::Json { .. }
+                | AggregateKind::Members { .. },
                 _,
             ) if self.items.is_empty() => Ok(Value::Null),
             (AggregateKind::Array, _) => {
                 let element = ty.element().unwrap_or(Type::Text);
                 Ok(Value::Array(Array::of(element, &self.items)))
             }
-            (AggregateKind::Json { binary }, _) => {
+            (AggregateKind::Arrays, _) => Ok(Value::Array(super::gathered(ty, &self.items)?)),
+            (AggregateKind::Json { binary, lines }, _) => {
+                if lines {
+                    return Ok(in_lines(&self.items, settings));
+                }
                 Ok(json::array_of(&self.items, ", ", binary, settings)?)
             }
             (AggregateKind::Members { binary }, _) => {
                 Ok(json::object_spaced(&self.items, binary, settings)?)
             }
             (AggregateKind::Join, _) => Ok(self.joined.map_or(Value::Null, Value::text)),
+            (AggregateKind::JoinBytes, _) => {
+                let joined = self.joined_bytes.map(|bytes| Value::Bytea(bytes.into()));
+                Ok(joined.unwrap_or(Value::Null))
+            }
             (_, None) => Ok(Value::Null),
             (AggregateKind::Average, Some(sum)) => {
                 let ty = match ty {
@@ -326,6 +368,45 @@ impl Partial {
             (_, Some(value)) => Ok(value),
         }
     }
+}
+
+/// A JSON array of rows or arrays, which are JSON already: each but the first begins a line, a null does not.
+fn in_lines(items: &[Value], settings: &Settings) -> Value {
+    let mut text = String::from("[");
+    for (number, item) in items.iter().enumerate() {
+        let item = item.as_ref();
+        if number > 0 {
+            text.push_str(if item.is_null() { ", " } else { ", \n " });
+        }
+        json::append(item, settings, &mut text);
+    }
+    text.push(']');
+    Value::Json(text.into())
+}
+
+fn bytes_in(value: ValueRef<'_>) -> &[u8] {
+    match value {
+        ValueRef::Bytea(bytes) => bytes,
+        _ => &[],
+    }
+}
+
+/// Arrays among values, as an array of their bytes: of several forms none has a place in another array. What is wrong with them is said at the end.
+pub(crate) fn arrays_saved(arrays: &[Value]) -> Value {
+    let bytes = arrays.iter().map(|value| match value {
+        Value::Array(array) => Value::Bytea(array.as_ref().bytes().into()),
+        _ => Value::Null,
+    });
+    Value::Array(Array::of(Type::Bytea, &bytes.collect::<Vec<_>>()))
+}
+
+/// One that [`arrays_saved`] has made bytes of.
+fn array_restored(saved: Value) -> Value {
+    let array = match &saved {
+        Value::Bytea(bytes) => ArrayRef::from_stored(bytes),
+        _ => None,
+    };
+    array.map_or(Value::Null, |array| Value::Array(array.to_array()))
 }
 
 /// Of two integers of one type.

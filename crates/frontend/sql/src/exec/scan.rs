@@ -37,9 +37,12 @@ impl Run<'_, '_> {
         let Some(source) = sources.get(level) else {
             return each(rows);
         };
+        if source.begins_late {
+            return self.join_late(sources, inner, subqueries, rows, each);
+        }
         let end = level + 1 + usize::from(source.nested);
         let mut matched = false;
-        let mut on_row = |row: RowRef<'_>| -> Result<Flow> {
+        let on_row = |row: RowRef<'_>| -> Result<Flow> {
             self.step()?;
             let mut next: SmallVec<[RowRef<'_>; FEW_TABLES]> = SmallVec::from_slice(rows);
             next.push(row);
@@ -62,7 +65,28 @@ impl Run<'_, '_> {
             }
             self.behind(sources, level, inner, subqueries, &next, each)
         };
-        let flow = match &source.kind {
+        let flow = self.read(sources, inner, subqueries, rows, on_row)?;
+        if flow == Flow::More && source.join == Join::Left && !matched {
+            let mut next = rows.to_vec();
+            next.resize(end, RowRef::Missing);
+            return self.behind(sources, level, inner, subqueries, &next, each);
+        }
+        Ok(flow)
+    }
+
+    /// Rows of the source behind those before, which `rows` has.
+    #[inline]
+    pub(super) fn read(
+        &self,
+        sources: &[Source],
+        inner: &[Rc<KeptRows>],
+        subqueries: &[Subresult],
+        rows: &[RowRef<'_>],
+        mut on_row: impl FnMut(RowRef<'_>) -> Result<Flow>,
+    ) -> Result<Flow> {
+        let level = rows.len();
+        let source = &sources[level];
+        Ok(match &source.kind {
             SourceKind::Nothing => on_row(RowRef::Values(&[]))?,
             SourceKind::Table { shape, access } => {
                 let schema = &shape.table().schema;
@@ -131,17 +155,11 @@ impl Run<'_, '_> {
             SourceKind::Series { from, to, step, ty } => {
                 self.series([from, to, step], *ty, subqueries, &mut on_row)?
             }
-        };
-        if flow == Flow::More && source.join == Join::Left && !matched {
-            let mut next = rows.to_vec();
-            next.resize(end, RowRef::Missing);
-            return self.behind(sources, level, inner, subqueries, &next, each);
-        }
-        Ok(flow)
+        })
     }
 
     /// Goes on behind the join of source number `level`, for rows of the sources up to its last one.
-    fn behind(
+    pub(super) fn behind(
         &self,
         sources: &[Source],
         level: usize,

@@ -6,7 +6,7 @@ use super::{Flow, Run};
 use crate::error::{Result, SqlError};
 use crate::expr::{Out, RowRef, Subresult};
 use crate::general::is_unplanned;
-use crate::plan::{Body, Select, SortBy, SortKey, Source, SourceKind, columns_read};
+use crate::plan::{Body, Select, SortBy, SortKey, SourceKind, columns_read};
 use crate::sqlstate;
 use smallvec::SmallVec;
 use sqlparser::ast::SetOperator;
@@ -83,10 +83,9 @@ impl Run<'_, '_> {
     /// # Errors
     /// The query's; `0A000` if no program runs it either; `53200`.
     pub(crate) fn rows_by_program(&self, select: &Select) -> Result<Rc<KeptRows>> {
-        let apart = matches!(&select.body, Body::From { sources, windows, grouping, .. }
+        let apart = matches!(&select.body, Body::From { windows, grouping, .. }
             if !windows.is_empty()
-                || grouping.as_ref().is_some_and(|grouping| grouping.sets.is_some() || !grouping.asked.is_empty())
-                || sources.iter().any(Source::is_late));
+                || grouping.as_ref().is_some_and(|grouping| grouping.sets.is_some() || !grouping.asked.is_empty()));
         if apart || select.ties || !select.distinct_on.is_empty() {
             return Err(SqlError::unsupported("LATERAL in such a query"));
         }

@@ -128,6 +128,15 @@ fn begun(call: &SetCall, frame: &Frame<'_>, keep: &Keep<'_>) -> Result<Set> {
         rows.iter().try_for_each(|row| keep(row))?;
         return Ok(Set::Rows(rows.into_iter()));
     }
+    if let SetFunction::JsonRows(kind) = call.function {
+        let mut values = Vec::with_capacity(call.arguments.len());
+        for argument in &call.arguments {
+            values.push(argument.eval(frame)?.into_value());
+        }
+        let settings = frame.env.settings();
+        let rows = super::json_rows::rows(kind, &values, &call.types, settings, keep)?;
+        return Ok(Set::Rows(rows.into_iter()));
+    }
     if let SetFunction::Made(made) = call.function {
         let mut values = Vec::with_capacity(call.arguments.len());
         for argument in &call.arguments {

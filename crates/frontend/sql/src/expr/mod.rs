@@ -26,7 +26,7 @@ pub(crate) use domain::{DomainRules, NESTED_MAX};
 pub(crate) use function::{Builtin, Signature};
 pub(crate) use lists::{ListSets, Listed, Searched};
 pub(crate) use plain::Plain;
-pub(crate) use record::{RowFields, RowType, expanded, fields, send as send_record};
+pub(crate) use record::{RowFields, RowType, expanded, field, fields, send as send_record};
 pub(crate) use returned::{Queries, Returned, Subresult};
 pub(crate) use rows::{RowSet, RowTest, RowsFrom};
 pub(crate) use scalar::{
@@ -410,20 +410,25 @@ macro_rules! children {
 }
 
 impl Expr {
+    /// The number of the subquery that it asks, itself and not in what it is made of.
+    pub fn subquery(&self) -> Option<u16> {
+        match self {
+            Self::Subquery(number)
+            | Self::InSubquery {
+                subquery: number, ..
+            }
+            | Self::Rows {
+                from: RowsFrom::Subquery(number),
+                ..
+            } => Some(*number),
+            _ => None,
+        }
+    }
+
     /// Whether it is, or has in it, what a query of its statement has found.
     pub fn asks_a_query(&self) -> bool {
         let mut asks = false;
-        self.walk(&mut |expr| {
-            asks |= matches!(
-                expr,
-                Self::Subquery(_)
-                    | Self::InSubquery { .. }
-                    | Self::Rows {
-                        from: RowsFrom::Subquery(_),
-                        ..
-                    }
-            );
-        });
+        self.walk(&mut |expr| asks |= expr.subquery().is_some());
         asks
     }
 

@@ -109,7 +109,7 @@ pub(super) fn make(values: &[Value], settings: &Settings) -> Value {
 ///
 /// # Errors
 /// What reading a value of the type may report; `XX000` for what [`make`] has not made.
-pub(super) fn field(
+pub(crate) fn field(
     row: ValueRef<'_>,
     number: usize,
     ty: Type,

@@ -1,7 +1,7 @@
 //! Aggregates as folds of operators.
 
 use crate::bind::{Aggregate, AggregateKind};
-use crate::exec::{Partial, Squares, bytes_of};
+use crate::exec::{Partial, Squares, arrays_saved, bytes_of};
 use std::sync::Arc;
 use vellum_query::{Failure, Finish, Fold, Folding};
 use vellum_row::{Array, Numeric, Settings, Type, Value, ValueRef};
@@ -22,7 +22,9 @@ impl AggregateFold {
     pub fn new(aggregate: &Aggregate, settings: Arc<Settings>) -> Self {
         let ty = match aggregate.kind {
             AggregateKind::Join => Type::Text,
+            AggregateKind::JoinBytes => Type::Bytea,
             AggregateKind::Array => aggregate.result,
+            AggregateKind::Arrays => Type::Bytea.array(),
             AggregateKind::Json { .. } | AggregateKind::Members { .. } => aggregate.ty().array(),
             AggregateKind::Spread(_) => aggregate.result.array(),
             AggregateKind::Pair(_) => Type::Float8.array(),
@@ -48,7 +50,9 @@ impl Fold for AggregateFold {
 
     fn saved(&self) -> Vec<Type> {
         match self.kind {
-            AggregateKind::Join => vec![Type::Int8, self.ty, Type::Text],
+            AggregateKind::Join | AggregateKind::JoinBytes => {
+                vec![Type::Int8, self.ty, self.ty]
+            }
             AggregateKind::Members { .. } => vec![Type::Int8, self.ty, self.ty],
             // Its rows are kept by who sorts them.
             kind if kind.is_ordered_set() => vec![Type::Int8],
@@ -105,6 +109,7 @@ impl Folding for Group {
             value,
             items,
             joined,
+            joined_bytes,
             between,
             squares,
         } = &self.partial;
@@ -120,6 +125,13 @@ impl Folding for Group {
             }
             (AggregateKind::Array | AggregateKind::Json { .. }, Some(element)) => {
                 saved.push(Value::Array(Array::of(element, items)));
+            }
+            (AggregateKind::Arrays, _) => saved.push(arrays_saved(items)),
+            (AggregateKind::JoinBytes, _) => {
+                let joined = joined_bytes.as_deref();
+                let joined = joined.map(|bytes| Value::Bytea(bytes.into()));
+                saved.push(joined.unwrap_or(Value::Null));
+                saved.push(between.clone().unwrap_or(Value::Null));
             }
             (AggregateKind::Join, _) => {
                 saved.push(joined.as_deref().map_or(Value::Null, Value::text));
@@ -150,6 +162,8 @@ impl Folding for Group {
         let text = value.and_then(|value| value.as_ref().as_str());
         let items: usize = self.partial.items.iter().map(bytes_of).sum();
         let joined = self.partial.joined.as_ref().map_or(0, String::capacity);
+        let bytes = self.partial.joined_bytes.as_ref();
+        let joined = joined + bytes.map_or(0, Vec::capacity);
         size_of::<Self>() + text.map_or(0, str::len) + joined + items
     }
 }

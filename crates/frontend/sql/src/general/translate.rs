@@ -105,6 +105,11 @@ impl<'t, 'r, 'w> Translation<'t, 'r, 'w> {
         self.sources
     }
 
+    /// Tells operators whether the statement is over.
+    pub fn line(&self) -> Line {
+        self.line.clone()
+    }
+
     pub fn away(&self) -> Arc<Away> {
         self.away.clone()
     }
@@ -239,6 +244,7 @@ impl<'t, 'r, 'w> Translation<'t, 'r, 'w> {
             partition: Vec::new(),
             order: keys.clone(),
             frame: None,
+            framing: None,
         };
         let made = vec![
             numbered(WindowFunction::RowNumber),
@@ -277,6 +283,7 @@ impl<'t, 'r, 'w> Translation<'t, 'r, 'w> {
             partition: apart.iter().map(|column| column.term()).collect(),
             order,
             frame: None,
+            framing: None,
         };
         let symbols = &self.symbols;
         let numbered = built(relation.windows(symbols, vec![window]))?;
@@ -659,6 +666,24 @@ impl<'t, 'r, 'w> Translation<'t, 'r, 'w> {
         }
     }
 
+    /// An aggregate that operators have nothing of their own for.
+    pub(super) fn fold_of(
+        &mut self,
+        aggregate: &'t Aggregate,
+        subs: &'t [Subquery],
+    ) -> Result<Folded> {
+        let filter = aggregate.filter.as_ref();
+        let filter = filter
+            .map(|filter| self.condition(filter, subs))
+            .transpose()?;
+        let mut arguments = Vec::with_capacity(aggregate.arguments.len());
+        for (argument, ty) in &aggregate.arguments {
+            arguments.push(self.term(argument, *ty, subs)?);
+        }
+        let fold = Arc::new(AggregateFold::new(aggregate, self.settings.clone()));
+        Ok(Folded::fold(fold, arguments, aggregate.result).filtered(filter))
+    }
+
     pub(super) fn aggregate(
         &mut self,
         aggregate: &'t Aggregate,
@@ -686,7 +711,7 @@ impl<'t, 'r, 'w> Translation<'t, 'r, 'w> {
             let argument = &arguments[0];
             let own = match aggregate.distinct {
                 false => Some(Folded::count(argument.clone())),
-                true if in_window => None,
+                true if in_window || !aggregate.order.is_empty() => None,
                 true => Folded::count_distinct(argument.clone()),
             };
             if let Some(own) = own {

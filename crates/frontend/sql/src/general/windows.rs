@@ -1,11 +1,11 @@
 //! Window functions of bound queries, as steps.
 
 use super::translate::{STEPS_MAX, Translation, built};
-use crate::bind::{Window, WindowKind, check_number};
+use crate::bind::{Limit, Window, WindowKind, check_number};
 use crate::error::{Result, SqlError};
 use crate::expr::Expr;
 use crate::plan::{SortBy, Subquery};
-use vellum_query::{Relation, SortKey, Term, Window as Windowing, Windowed};
+use vellum_query::{Edge, Framing, Relation, SortKey, Term, Window as Windowing, Windowed};
 
 impl<'t> Translation<'t, '_, '_> {
     /// Window functions, which are run one behind the other.
@@ -29,8 +29,27 @@ impl<'t> Translation<'t, '_, '_> {
     }
 
     fn one_window(&mut self, window: &'t Window, subs: &'t [Subquery]) -> Result<Windowing> {
+        let heeds = match &window.function {
+            WindowKind::Aggregate(_) => true,
+            WindowKind::Function(called) => called.heeds_frame(),
+        };
+        if let Some(frame) = window.frame.as_ref().filter(|_| !heeds) {
+            // Its distances are looked at all the same.
+            match frame.is_computed() {
+                true => frame.computed(|expr| self.constant(expr)).map(|_| ())?,
+                false => frame.settled(|expr| self.constant(expr)).map(|_| ())?,
+            }
+        }
+        let frame = window.frame.as_ref().filter(|_| heeds);
+        let (computed, frame) = match frame {
+            Some(frame) if frame.is_computed() => (Some(frame), None),
+            other => (None, other),
+        };
         let function = match &window.function {
             WindowKind::Function(function) => Windowed::Function(*function),
+            WindowKind::Aggregate(aggregate) if computed.is_some() => {
+                Windowed::Aggregate(Box::new(self.fold_of(aggregate, subs)?))
+            }
             WindowKind::Aggregate(aggregate) => {
                 Windowed::Aggregate(Box::new(self.aggregate(aggregate, subs, true)?))
             }
@@ -68,7 +87,33 @@ impl<'t> Translation<'t, '_, '_> {
                 nulls_first: key.nulls_first,
             });
         }
-        let frame = window.frame.as_ref();
+        let framing = match computed {
+            None => None,
+            Some(frame) => {
+                let (limits, key) = frame.computed(|expr| self.constant(expr))?;
+                let Some((key, ty)) = key else {
+                    return Err(SqlError::internal("a range without a key"));
+                };
+                let mut edges = Vec::with_capacity(limits.len());
+                for limit in limits {
+                    edges.push(match limit {
+                        Limit::Unbounded => Edge::Unbounded,
+                        Limit::CurrentRow => Edge::CurrentRow,
+                        Limit::At(expr) => Edge::Value(self.term(expr, ty, subs)?),
+                    });
+                }
+                let [start, end] = <[Edge; 2]>::try_from(edges)
+                    .map_err(|_| SqlError::internal("a frame of two ends"))?;
+                for own in &mut order {
+                    own.term = self.term(key, ty, subs)?;
+                }
+                Some(Framing {
+                    start,
+                    end,
+                    line: self.line(),
+                })
+            }
+        };
         let frame = frame.map(|frame| frame.settled(|expr| self.constant(expr)));
         let frame = frame.transpose()?;
         Ok(Windowing {
@@ -78,6 +123,7 @@ impl<'t> Translation<'t, '_, '_> {
             partition,
             order,
             frame,
+            framing,
         })
     }
 }

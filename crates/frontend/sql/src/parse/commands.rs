@@ -40,6 +40,8 @@ pub(crate) enum Command {
     DropAbsent(Absent),
     /// A definition in its words ([`super::definition`]).
     Said(String),
+    /// DO: its code ([`super::code`]).
+    Code(String),
     /// CREATE SCHEMA, and the statements that make what is in it ([`super::element`]).
     Schema(Vec<String>),
     /// ALTER ROLE and ALTER DATABASE with SET or RESET: what sessions begin with.
@@ -106,6 +108,10 @@ impl Command {
             Self::Said(said) => {
                 let said = ObjectName::from(vec![Ident::with_quote('"', said)]);
                 (plain("said"), vec![said])
+            }
+            Self::Code(code) => {
+                let code = ObjectName::from(vec![Ident::with_quote('"', code)]);
+                (plain("code"), vec![code])
             }
             Self::Schema(said) => {
                 let said = said.into_iter();
@@ -203,6 +209,7 @@ impl Command {
             },
             "schema" => Self::Schema(names().filter_map(|name| word(&name, 0)).collect()),
             "said" => Self::Said(word(&names().next()?, 0)?),
+            "code" => Self::Code(word(&names().next()?, 0)?),
             "prepare" => Self::Prepare,
             "drop" => Self::DropAbsent(Absent::of(&first.new_name, rest)?),
             kept @ ("keep" | "keep here") => {
@@ -242,6 +249,8 @@ pub(super) fn statement(parser: &mut Parser<'_>) -> Option<Result<Statement, Par
         reindex
     } else if first("set") && second("constraints") {
         constraints
+    } else if first("do") {
+        code
     } else if first("prepare") && second("transaction") {
         |parser| literal(parser).map(|_| Command::Prepare.carried())
     } else if first("commit") && second("prepared") {
@@ -251,7 +260,7 @@ pub(super) fn statement(parser: &mut Parser<'_>) -> Option<Result<Statement, Par
     } else {
         return None;
     };
-    let one = ["checkpoint", "abort", "reindex"];
+    let one = ["checkpoint", "abort", "reindex", "do"];
     let count = 2 - usize::from(one.into_iter().any(first));
     for _ in 0..count {
         parser.advance_token();
@@ -302,6 +311,37 @@ fn kept_setting(parser: &mut Parser<'_>) -> Option<Result<Statement, ParserError
         };
         keep.carried()
     }))
+}
+
+/// `DO [LANGUAGE plpgsql] 'code'`, in either order.
+fn code(parser: &mut Parser<'_>) -> Result<Statement, ParserError> {
+    let (mut code, mut language) = (None, None);
+    loop {
+        if language.is_none() && parser.parse_keyword(Keyword::LANGUAGE) {
+            language = Some(parser.parse_identifier()?.value.to_lowercase());
+            continue;
+        }
+        let text = match &parser.peek_token_ref().token {
+            Token::DollarQuotedString(text) => text.value.clone(),
+            Token::SingleQuotedString(text) | Token::EscapedStringLiteral(text) => text.clone(),
+            _ => break,
+        };
+        if code.is_some() {
+            break;
+        }
+        code = Some(text);
+        parser.advance_token();
+    }
+    let Some(code) = code else {
+        return parser.expected_ref("code", parser.peek_token_ref());
+    };
+    match language.as_deref() {
+        None | Some("plpgsql") => Ok(Command::Code(code).carried()),
+        Some(other) => {
+            let message = format!("DO in the language {other}, which is not there");
+            Err(ParserError::ParserError(message))
+        }
+    }
 }
 
 /// ABORT is ROLLBACK.

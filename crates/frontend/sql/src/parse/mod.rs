@@ -8,6 +8,7 @@
 
 mod absent;
 mod array_types;
+mod code;
 mod collations;
 mod commands;
 mod conflicts;
@@ -42,6 +43,7 @@ mod views;
 pub(crate) mod walk;
 
 pub(crate) use absent::{Absent, Name as AbsentName, Shape as AbsentShape};
+pub(crate) use code::{CodeBlock, Condition, Raise, Step, code, with_values};
 pub(crate) use commands::{Command, Reindexed};
 pub(crate) use conflicts::ConflictTarget;
 pub(crate) use constraints::altered_constraint;

@@ -26,11 +26,7 @@ impl Readers<'_> {
             grouping.keys.iter_mut().for_each(&mut *each);
             grouping.having.iter_mut().for_each(&mut *each);
             for aggregate in &mut grouping.aggregates {
-                for (expr, _) in &mut aggregate.arguments {
-                    each(expr);
-                }
-                aggregate.filter.iter_mut().for_each(&mut *each);
-                sorted(&mut aggregate.order, each);
+                aggregate.expressions_mut(each);
             }
         }
         for window in &mut *self.windows {
@@ -90,8 +86,7 @@ impl Binder<'_> {
             sets.is_some_and(|grouping| grouping.sets.is_some() || !grouping.asked.is_empty());
         let steps = sets || !readers.windows.is_empty() || !readers.apart.is_empty();
         let row_by_row = sources.iter().any(|source| source.kind.is_row_by_row());
-        let late = sources.iter().any(Source::is_late);
-        if !steps || !row_by_row || late || sources.len() != self.scope.tables.len() {
+        if !steps || !row_by_row || sources.len() != self.scope.tables.len() {
             return;
         }
         // Of the queries around it the tables' own would be one further away.

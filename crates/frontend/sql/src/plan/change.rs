@@ -29,6 +29,8 @@ pub(crate) struct Insert {
     pub as_given: bool,
     pub rules: Rules,
     pub conflict: Option<Conflict>,
+    /// Whether RETURNING reads, in slot 0, the `xmax` of its rows.
+    pub tells_xmax: bool,
     pub keys: ForeignTables,
     pub returning: Option<Vec<Expr>>,
 }
@@ -229,7 +231,10 @@ impl Binder<'_> {
         {
             rules.give(assignments.iter().map(|(at, _)| *at));
         }
-        let (returning, output) = self.returning(insert.returning.as_deref())?;
+        self.tells_xmax = Some(false);
+        let returned = self.returning(insert.returning.as_deref());
+        let tells_xmax = self.tells_xmax.take().unwrap_or_default();
+        let (returning, output) = returned?;
         let as_given = rules.generated.is_empty() && is_as_given(&source, &columns);
         let insert = Insert {
             shape,
@@ -238,6 +243,7 @@ impl Binder<'_> {
             as_given,
             rules,
             conflict,
+            tells_xmax,
             keys: self.foreign_tables(&relation)?,
             returning,
         };

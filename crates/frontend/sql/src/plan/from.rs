@@ -2,10 +2,11 @@
 //!
 //! Not here: how they are joined (`joins`).
 
+use super::json_rows::lists_types;
 use super::path::Access;
 use super::select::{Origin, Select, SourceKind};
 use super::with_order::of_hidden;
-use super::{OutputColumn, SetCall, SetFunction};
+use super::{JsonRows, OutputColumn, SetCall, SetFunction};
 use crate::bind::{Binder, Meaning, Reader, Scope, ScopeColumn, ScopeTable, folded};
 use crate::catalog::{Kind, Relation};
 use crate::error::{Result, SqlError};
@@ -289,6 +290,15 @@ impl Binder<'_> {
         alias: Option<&ast::TableAlias>,
     ) -> Result<SourceKind> {
         let function = crate::bind::called_name(name)?;
+        if let Some(kind) = JsonRows::find(&function) {
+            let (call, columns) = self.json_rows(kind, args, ordinality, alias)?;
+            return self.of_functions(vec![call], columns, ordinality, &function, alias);
+        }
+        if lists_types(alias) {
+            let text =
+                "a column definition list is only allowed for functions returning \"record\"";
+            return Err(SqlError::syntax(text));
+        }
         let mut calls = Vec::new();
         let (call, columns) = match SetFunction::find(&function) {
             // Several arrays are stepped through side by side.
@@ -315,23 +325,36 @@ impl Binder<'_> {
                 (Some(call), vec![(function.clone(), ty)])
             }
         };
+        calls.extend(call);
         let own = alias.map_or_else(|| function.clone(), |alias| folded(&alias.name));
         let single = columns.len() == 1;
-        let mut columns: Vec<ScopeColumn> = columns
-            .into_iter()
-            .map(|(name, ty)| ScopeColumn {
-                // The one column of a function is called as the table is.
-                name: if single && name != "value" {
-                    own.clone()
-                } else {
-                    name
-                },
-                ty,
-                typmod: Typmod::NONE,
-                number: 0,
-                domain: None,
-            })
-            .collect();
+        let columns = columns.into_iter().map(|(name, ty)| ScopeColumn {
+            // The one column of a function is called as the table is.
+            name: if single && name != "value" {
+                own.clone()
+            } else {
+                name
+            },
+            ty,
+            typmod: Typmod::NONE,
+            number: 0,
+            domain: None,
+        });
+        let columns = columns.collect();
+        self.of_functions(calls, columns, ordinality, &function, alias)
+    }
+
+    /// The rows of functions side by side, with these columns.
+    fn of_functions(
+        &mut self,
+        calls: Vec<SetCall>,
+        mut columns: Vec<ScopeColumn>,
+        ordinality: bool,
+        function: &str,
+        alias: Option<&ast::TableAlias>,
+    ) -> Result<SourceKind> {
+        let is_row = |call: &SetCall| matches!(call.function, SetFunction::JsonRows(_));
+        let is_value = columns.len() == 1 && !ordinality && !calls.iter().any(is_row);
         if ordinality {
             columns.push(ScopeColumn {
                 name: "ordinality".to_owned(),
@@ -342,16 +365,15 @@ impl Binder<'_> {
             });
         }
         let mut table = ScopeTable {
-            name: own,
+            name: alias.map_or_else(|| function.to_owned(), |alias| folded(&alias.name)),
             qualified_only: false,
-            is_value: single && !ordinality,
+            is_value,
             may_miss: false,
             relation: None,
             columns,
         };
         rename(&mut table, alias)?;
         self.scope.add(table)?;
-        calls.extend(call);
         Ok(match plain_series(&calls, ordinality) {
             Some(series) => series,
             None => SourceKind::Function { calls, ordinality },

@@ -33,6 +33,11 @@ impl General {
         )
     }
 
+    /// Whether a program runs it, if it has to since a table is read again for each row of those before it.
+    pub fn may_be_row_by_row(self) -> bool {
+        self.has_program() || matches!(self, Self::RightJoin | Self::FullJoin)
+    }
+
     /// In words.
     pub fn text(self) -> &'static str {
         match self {
@@ -54,8 +59,11 @@ impl General {
 impl Binder<'_> {
     /// Notes that the query that is being bound is for DataFusion.
     pub fn needs(&mut self, reason: General) {
-        // What has no program decides.
-        if self.general.is_none_or(General::has_program) {
+        // What has no program decides, and of that what has none where it has to.
+        let weaker = |known: General| {
+            known.has_program() || known.may_be_row_by_row() && !reason.may_be_row_by_row()
+        };
+        if self.general.is_none_or(weaker) {
             self.general = Some(reason);
         }
     }

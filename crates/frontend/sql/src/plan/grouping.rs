@@ -1,5 +1,6 @@
 //! GROUP BY: keys, sets of keys, GROUPING.
 
+use super::groups_apart::depending_in_subqueries;
 use super::output::check_equality;
 use super::reads::columns_read;
 use super::{OutputColumn, SortBy, SortKey, Subquery, SubqueryKind};
@@ -49,8 +50,11 @@ impl Binder<'_> {
             _ => false,
         };
         if !list.iter().any(special) {
-            for expr in list {
-                let key = self.group_key(expr, output, columns)?;
+            let mut items = Vec::with_capacity(list.len());
+            list.iter()
+                .for_each(|expr| in_parentheses(expr, &mut items));
+            for expr in items {
+                let key = self.group_key(expr, output, columns, "GROUP BY")?;
                 check_key(&key)?;
                 SqlError::check_room(keys.found.len(), COMPARED_MAX, "keys of groups")?;
                 keys.found.push(key);
@@ -139,7 +143,7 @@ impl Binder<'_> {
                 }
                 continue;
             }
-            let key = self.group_key(expr, keys.output, keys.columns)?;
+            let key = self.group_key(expr, keys.output, keys.columns, "GROUP BY")?;
             check_key(&key)?;
             let known = keys.found.iter().position(|other| other.0 == key.0);
             let number = known.unwrap_or(keys.found.len());
@@ -201,6 +205,17 @@ impl Binder<'_> {
     }
 }
 
+/// What stands in parentheses: they stand for it.
+fn in_parentheses<'e>(expr: &'e ast::Expr, items: &mut Vec<&'e ast::Expr>) {
+    match expr {
+        ast::Expr::Tuple(several) => {
+            several.iter().for_each(|expr| in_parentheses(expr, items));
+        }
+        ast::Expr::Nested(inner) => in_parentheses(inner, items),
+        one => items.push(one),
+    }
+}
+
 /// Whether rows can be grouped by it.
 ///
 /// # Errors
@@ -225,43 +240,30 @@ fn check_key((expr, ty): &(Expr, Type)) -> Result<()> {
 }
 
 /// Adds those columns that are read of tables whose whole primary key is among the keys: they are the same for all rows of a group, and SQL lets them
-/// be read. So are subqueries that read nothing else of the query. Of `several` sets of keys nothing is added: what is no key of a set is null there.
+/// be read. So are subqueries that read nothing else of the query, unless these are asked behind the groups (`parted`): then the columns are that they read.
+/// Of `several` sets of keys nothing is added: what is no key of a set is null there.
 ///
 /// # Errors
-/// `42803` for a subquery that reads what may differ within a group; `0A000` for one that reads keys of several sets.
+/// `42803` for a subquery that reads what may differ within a group.
 pub(super) fn depending(
     keys: &mut Vec<(Expr, Type)>,
     read: &[Expr],
-    several: bool,
+    (several, parted): (bool, bool),
     scope: &Scope,
     subqueries: &[Subquery],
 ) -> Result<()> {
-    let is_key = |table: usize, position: usize| {
-        let wanted = (table as u16, position as u16);
-        let key = |(expr, _): &(Expr, Type)| matches!(expr, Expr::Column { table, position } if (*table, *position) == wanted);
-        keys.iter().any(key)
-    };
-    let is_told_apart = |number: usize| {
-        let relation = scope.tables[number].relation.as_ref();
-        let Some(table) = relation.and_then(|relation| relation.table()) else {
-            return false;
-        };
-        let key = table.primary_key().filter(|key| key.keeps_apart());
-        key.is_some_and(|key| {
-            let mut columns = key.key_columns();
-            columns.all(|column| is_key(number, table.position(column)))
-        })
-    };
-    let apart: Vec<bool> = (0..scope.tables.len()).map(is_told_apart).collect();
+    let apart = told_apart(keys, scope);
     let mut same = Vec::new();
-    for expr in read {
-        of_group(expr, keys, &apart, (scope, subqueries), &mut same)?;
+    if !parted {
+        for expr in read {
+            of_group(expr, keys, &apart, (scope, subqueries), &mut same)?;
+        }
     }
     if several {
-        return match same.is_empty() {
-            true => Ok(()),
-            false => Err(SqlError::unsupported("a subquery of grouping sets")),
-        };
+        return Ok(());
+    }
+    if parted {
+        depending_in_subqueries(keys, read, &apart, scope, subqueries);
     }
     if apart.contains(&true) {
         for expr in read {
@@ -287,6 +289,27 @@ pub(super) fn depending(
         }
         expr.children(&mut |child| found(child, keys, apart, scope));
     }
+}
+
+/// Of each table, whether its whole primary key is among the keys.
+pub(super) fn told_apart(keys: &[(Expr, Type)], scope: &Scope) -> Vec<bool> {
+    let is_key = |table: usize, position: usize| {
+        let wanted = (table as u16, position as u16);
+        let key = |(expr, _): &(Expr, Type)| matches!(expr, Expr::Column { table, position } if (*table, *position) == wanted);
+        keys.iter().any(key)
+    };
+    let is_told_apart = |number: usize| {
+        let relation = scope.tables[number].relation.as_ref();
+        let Some(table) = relation.and_then(|relation| relation.table()) else {
+            return false;
+        };
+        let key = table.primary_key().filter(|key| key.keeps_apart());
+        key.is_some_and(|key| {
+            let mut columns = key.key_columns();
+            columns.all(|column| is_key(number, table.position(column)))
+        })
+    };
+    (0..scope.tables.len()).map(is_told_apart).collect()
 }
 
 /// Collects the subqueries of an expression over groups that read columns of the query, all of them the same within a group.
@@ -341,11 +364,10 @@ fn of_group(
     );
     if let Some((table, position)) = differs {
         let table = &scope.tables[table];
-        let message = format!(
-            "subquery uses ungrouped column \"{}.{}\" from outer query",
-            table.name, table.columns[position].name
-        );
-        return Err(SqlError::new(sqlstate::GROUPING_ERROR, message));
+        return Err(ungrouped_in_subquery(
+            &table.name,
+            &table.columns[position].name,
+        ));
     }
     if !reads {
         return Ok(());
@@ -357,13 +379,18 @@ fn of_group(
     };
     let mut computed = false;
     expr.walk(&mut |part| computed |= matches!(part, Expr::Slot(_)));
-    if computed || keys.len() + same.len() >= usize::from(COMPARED_MAX) {
-        let text = "a subquery of a group that is compared with an aggregate";
-        return Err(SqlError::unsupported(text));
-    }
+    debug_assert!(!computed, "a subquery that is asked behind the groups");
+    SqlError::check_room(keys.len() + same.len(), COMPARED_MAX, "keys of groups")?;
     check_equality(ty)?;
     same.push((expr.clone(), ty));
     Ok(())
+}
+
+/// `42803`.
+#[cold]
+pub(super) fn ungrouped_in_subquery(table: &str, column: &str) -> SqlError {
+    let message = format!("subquery uses ungrouped column \"{table}.{column}\" from outer query");
+    SqlError::new(sqlstate::GROUPING_ERROR, message)
 }
 
 /// Numbers of the keys that GROUPING asks for.
@@ -383,6 +410,23 @@ pub(super) fn asked_keys(asked: Vec<Vec<Expr>>, keys: &[Expr]) -> Result<Sets> {
     asked
         .map(|list| list.into_iter().map(number).collect())
         .collect()
+}
+
+/// Makes keys of an order that are written as one of DISTINCT ON is that one: what asks a query has asked another each time that it was read.
+pub(super) fn same_as_apart(
+    nodes: &[ast::Expr],
+    apart: &[(Expr, Type)],
+    order: &[ast::OrderByExpr],
+    sort: &mut [SortKey],
+) {
+    for (own, key) in order.iter().zip(sort) {
+        let known = nodes.iter().position(|node| *node == own.expr);
+        if let (SortBy::Expr(expr), Some(at)) = (&mut key.expr, known)
+            && expr.asks_a_query()
+        {
+            expr.clone_from(&apart[at].0);
+        }
+    }
 }
 
 /// What DISTINCT ON tells rows apart by comes first in their order.

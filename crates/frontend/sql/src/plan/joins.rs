@@ -174,6 +174,7 @@ impl Binder<'_> {
             .iter()
             .any(|source| source.is_late() && usize::from(source.item) == before);
         let nested = sources.len() - before - 1;
+        sources[from].begins_late |= matches!(kind, Join::Right | Join::Full);
         if kind == Join::Inner && !late {
             // J2.
             for source in &mut sources[before..] {

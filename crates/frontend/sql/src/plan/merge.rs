@@ -280,6 +280,7 @@ impl Binder<'_> {
             as_given: false,
             rules,
             conflict: None,
+            tells_xmax: false,
             keys: keys.clone(),
             returning: None,
         };

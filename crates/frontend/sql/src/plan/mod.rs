@@ -4,6 +4,7 @@
 
 mod apart;
 mod arbiter;
+mod around;
 mod assign;
 mod change;
 mod declared;
@@ -15,8 +16,11 @@ mod foreign;
 mod from;
 mod general;
 mod grouping;
+mod groups_apart;
 mod implied;
+mod inside;
 mod joins;
+mod json_rows;
 mod limit;
 mod limits;
 mod lock;
@@ -45,6 +49,7 @@ pub(crate) use explain_tree::{Wanted, counts_of, explained};
 pub(crate) use factor::{factored, implied};
 pub(crate) use foreign::{Foreign, ForeignTables};
 pub(crate) use general::General;
+pub(crate) use json_rows::JsonRows;
 pub(crate) use limits::{Done, Ends};
 pub(crate) use lock::{LockWait, RowLock};
 pub(crate) use merge::{Merge, MergeAction};

@@ -167,12 +167,13 @@ impl Binder<'_> {
         node: &ast::Expr,
         output: &[Expr],
         columns: &[OutputColumn],
+        clause: &str,
     ) -> Result<(Expr, Type)> {
-        if let Some(at) = self.ordinal(node, output.len(), "GROUP BY")? {
+        if let Some(at) = self.ordinal(node, output.len(), clause)? {
             return Ok((output[at].clone(), columns[at].ty));
         }
         let bound = self.expr(node);
-        if let (Err(_), ast::Expr::Identifier(ident)) = (&bound, node) {
+        if let (Err(_), ast::Expr::Identifier(ident)) = (&bound, bare(node)) {
             let name = folded(ident);
             if let Some(at) = columns.iter().position(|column| column.name == name) {
                 return Ok((output[at].clone(), columns[at].ty));
@@ -194,7 +195,7 @@ impl Binder<'_> {
         };
         let mut keys = Vec::with_capacity(nodes.len());
         for node in nodes {
-            let key = self.group_key(node, output, columns)?;
+            let key = self.group_key(node, output, columns, "DISTINCT ON")?;
             check_equality(key.1)?;
             keys.push(key);
         }
@@ -267,11 +268,16 @@ impl Binder<'_> {
 
     /// A column by number.
     fn ordinal(&self, node: &ast::Expr, count: usize, clause: &str) -> Result<Option<usize>> {
-        let ast::Expr::Value(value) = node else {
+        let ast::Expr::Value(value) = bare(node) else {
             return Ok(None);
         };
-        let ast::Value::Number(digits, _) = &value.value else {
-            return Ok(None);
+        let digits = match &value.value {
+            ast::Value::Placeholder(_) => return Ok(None),
+            ast::Value::Number(digits, _) if digits.parse::<i32>().is_ok() => digits,
+            _ => {
+                let error = SqlError::syntax(format!("non-integer constant in {clause}"));
+                return Err(error.at(self.place(node)));
+            }
         };
         match digits.parse::<usize>() {
             Ok(number) if (1..=count).contains(&number) => Ok(Some(number - 1)),
@@ -293,7 +299,7 @@ impl Binder<'_> {
         if let Some(at) = self.ordinal(node, columns.len(), "ORDER BY")? {
             return Ok(Some(at));
         }
-        let ast::Expr::Identifier(ident) = node else {
+        let ast::Expr::Identifier(ident) = bare(node) else {
             return Ok(None);
         };
         let name = folded(ident);
@@ -309,6 +315,14 @@ impl Binder<'_> {
             return Err(error.at(self.place(node)));
         }
         Ok(first)
+    }
+}
+
+/// What stands in parentheses, which say nothing.
+fn bare(node: &ast::Expr) -> &ast::Expr {
+    match node {
+        ast::Expr::Nested(inner) => bare(inner),
+        other => other,
     }
 }
 
@@ -415,7 +429,7 @@ fn figured(node: &ast::Expr) -> Option<(String, Strength)> {
             Some((name, Strength::Strong)) => strong(name),
             _ => weak("case".to_owned()),
         },
-        ast::Expr::Exists { .. } => strong("exists".to_owned()),
+        ast::Expr::Exists { negated: false, .. } => strong("exists".to_owned()),
         ast::Expr::Subquery(query) => match query.body.as_ref() {
             ast::SetExpr::Select(select) => match select.projection.first() {
                 Some(ast::SelectItem::UnnamedExpr(expr)) => figured(expr),

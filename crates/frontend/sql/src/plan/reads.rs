@@ -206,6 +206,14 @@ impl Select {
         reads.around.last().map_or(0, |(level, ..)| *level)
     }
 
+    /// How many queries outwards those are whose columns it reads.
+    pub(crate) fn levels_read(&self) -> BTreeSet<u16> {
+        let mut nothing = |_, _| {};
+        let mut reads = Reads::new(&mut nothing);
+        reads.select(self);
+        reads.around.iter().map(|(level, ..)| *level).collect()
+    }
+
     /// The columns that it reads of queries around it, and nothing else does it depend on: how many queries outwards, table, position. `None` if its rows may be
     /// others each time that it is run.
     pub(crate) fn depends_on(&self) -> Option<BTreeSet<(u16, u16, u16)>> {

@@ -2,13 +2,14 @@
 
 use super::apart::Readers;
 use super::general::reads_much;
-use super::grouping::{asked_keys, check_distinct_order, depending, regroup};
+use super::grouping::{asked_keys, check_distinct_order, depending, regroup, same_as_apart};
+use super::groups_apart::{Behind as AskedBehind, is_parted};
 use super::output::{check_equality, check_targets};
 use super::path::{self, Access, Wanted, wanted_order};
 use super::reads::reads_before;
 use super::sets_behind::{Leaves, arguments_of, check_known, divide, windows_before};
-use super::{General, OutputColumn, RowLock, SetCall, Subquery, SubqueryKind, factored};
-use crate::bind::{Aggregate, Binder, Bound, OuterScope, Window};
+use super::{General, OutputColumn, RowLock, SetCall, Subquery, factored};
+use crate::bind::{Aggregate, Binder, Bound, Window};
 use crate::catalog::Relation;
 use crate::error::{Result, SqlError};
 use crate::expr::Expr;
@@ -18,7 +19,7 @@ use crate::sqlstate;
 use crate::system::Definition;
 use sqlparser::ast;
 use std::sync::Arc;
-use vellum_row::{Type, Typmod};
+use vellum_row::Type;
 
 /// A query.
 #[derive(Debug)]
@@ -115,6 +116,8 @@ pub(crate) struct Source {
     pub nested: u16,
     /// The first table of the join in parentheses, or of the item of FROM, that it is joined in: an outer join keeps no rows of what stands before.
     pub item: u16,
+    /// Whether a RIGHT or FULL JOIN has it as the first table of its left side.
+    pub begins_late: bool,
     /// Looked at for each row, when the tables before are known, and those that are nested.
     pub filter: Vec<Expr>,
     /// Of an outer join: what decides whether a row matches. Rows without match stand alone, then `filter` is looked at. What reads nested
@@ -181,76 +184,6 @@ pub(crate) enum Join {
 }
 
 impl Binder<'_> {
-    /// Binds a subquery; returns its number, and the type and modifier of its column.
-    pub fn subquery(
-        &mut self,
-        query: &ast::Query,
-        kind: SubqueryKind,
-    ) -> Result<(u16, Option<(Type, Typmod)>)> {
-        let around = self.general.take();
-        let (select, columns) = self.within(|binder| binder.query(query))?;
-        self.general = around;
-        if select.correlated && !select.reads_only_system() {
-            self.needs(General::CorrelatedSubquery);
-        }
-        let any = matches!(kind, SubqueryKind::Exists | SubqueryKind::Rows { .. });
-        if !any && columns.len() != 1 {
-            let text = if kind == SubqueryKind::Scalar {
-                "subquery must return only one column"
-            } else {
-                "subquery has too many columns"
-            };
-            return Err(SqlError::syntax(text));
-        }
-        let ty = match kind {
-            SubqueryKind::Exists => None,
-            _ => columns.first().map(|column| (column.ty, column.typmod)),
-        };
-        SqlError::check_room(self.subqueries.len(), u16::MAX, "subqueries")?;
-        self.subqueries.push(Subquery::new(kind, select));
-        Ok(((self.subqueries.len() - 1) as u16, ty))
-    }
-
-    /// Binds a query inside an expression: it sees the columns of those around it.
-    pub(super) fn within(
-        &mut self,
-        work: impl FnOnce(&mut Self) -> Result<(Select, Vec<OutputColumn>)>,
-    ) -> Result<(Select, Vec<OutputColumn>)> {
-        self.outer.push(OuterScope {
-            scope: std::mem::take(&mut self.scope),
-            read: false,
-            groups: self.aggregates.is_some(),
-        });
-        let aggregates = self.aggregates.take();
-        let windows = self.windows.take();
-        let bound = work(self);
-        self.aggregates = aggregates;
-        self.windows = windows;
-        let outer = self.outer.pop().unwrap_or_default();
-        self.scope = outer.scope;
-        let (mut select, columns) = bound?;
-        select.correlated = outer.read;
-        Ok((select, columns))
-    }
-
-    /// Runs `work` with a scope and subqueries of its own.
-    pub(super) fn inner<R>(&mut self, work: impl FnOnce(&mut Self) -> Result<R>) -> Result<R> {
-        let scope = std::mem::take(&mut self.scope);
-        let subqueries = std::mem::take(&mut self.subqueries);
-        let aggregates = self.aggregates.take();
-        let windows = self.windows.take();
-        let named = std::mem::take(&mut self.named_windows);
-        let seen = self.with.len();
-        let result = work(self);
-        self.scope = scope;
-        self.subqueries = subqueries;
-        self.aggregates = aggregates;
-        self.windows = windows;
-        self.named_windows = named;
-        self.with.truncate(seen);
-        result
-    }
-
     /// Binds a query; its subqueries are its own.
     ///
     /// # Errors
@@ -466,6 +399,9 @@ impl Binder<'_> {
             return Err(error.at(self.place(&node.expr)));
         }
         let mut apart = self.distinct_on(select, &output, &columns)?;
+        if let Some(ast::Distinct::On(nodes)) = &select.distinct {
+            same_as_apart(nodes, &apart, order, &mut sort);
+        }
         check_distinct_order(&apart, &sort, &output)?;
         let around = std::mem::replace(&mut self.set_functions, called);
         let windows = self.window_functions();
@@ -481,6 +417,7 @@ impl Binder<'_> {
         let asked = std::mem::replace(&mut self.groupings, asked_around);
         let grouped =
             !keys.is_empty() || sets.is_some() || !aggregates.is_empty() || having.is_some();
+        let mut asked_behind = false;
         if grouped {
             let sorted = sort.iter().filter_map(|key| match &key.expr {
                 SortBy::Expr(expr) => Some(expr),
@@ -501,7 +438,13 @@ impl Binder<'_> {
                 read.extend(arguments_of(&sources).cloned());
             }
             let several = sets.is_some();
-            depending(&mut keys, &read, several, &self.scope, &self.subqueries)?;
+            asked_behind = is_parted(&keys, &read, several, &self.subqueries)?;
+            if asked_behind && lists_sets {
+                let text = "a subquery that reads groups beside a function that returns sets";
+                return Err(SqlError::unsupported(text));
+            }
+            let how = (several, asked_behind);
+            depending(&mut keys, &read, how, &self.scope, &self.subqueries)?;
         }
         let mut behind = None;
         let parted = grouped || !windows.is_empty();
@@ -564,7 +507,7 @@ impl Binder<'_> {
         }
         // What is read again for each row programs read.
         let row_by_row = sources.iter().any(|source| source.kind.is_row_by_row());
-        if row_by_row && self.general.is_some_and(General::has_program) {
+        if row_by_row && self.general.is_some_and(General::may_be_row_by_row) {
             self.general = None;
         }
         let mut grouping = grouped.then(|| {
@@ -586,6 +529,15 @@ impl Binder<'_> {
                 apart: &mut apart,
             };
             self.read_apart(&mut sources, readers);
+        }
+        if asked_behind && let Some(grouping) = grouping.take() {
+            let behind = AskedBehind {
+                output: &mut output,
+                windows: &mut windows,
+                sort: &mut sort,
+                apart: &mut apart,
+            };
+            sources = self.groups_apart(sources, grouping, behind, reason)?;
         }
         let body = Body::From {
             sources,
@@ -617,7 +569,10 @@ impl Binder<'_> {
             return false;
         }
         // Rows of the tables before may be missing behind such a join: conditions wait for the last.
+        let mut wanted = wanted;
         if sources.iter().any(Source::is_late) {
+            // Rows without a partner come last.
+            wanted = None;
             let last = outermost(sources, 0, count - 1).unwrap_or(count - 1);
             sources[last].filter.extend(conditions);
         } else {
@@ -685,6 +640,7 @@ impl Source {
             join: Join::Inner,
             nested: 0,
             item: 0,
+            begins_late: false,
             filter: Vec::new(),
             on: Vec::new(),
             covered: Vec::new(),

@@ -2,6 +2,7 @@
 //!
 //! Several of them in one list are stepped through side by side: together they are one table.
 
+use super::JsonRows;
 use super::select::{Source, SourceKind};
 use crate::bind::{Binder, Bound, ScopeColumn, ScopeTable};
 use crate::error::{Result, SqlError};
@@ -31,6 +32,8 @@ pub(crate) enum SetFunction {
     Channels,
     /// Rows that are computed of the arguments alone.
     Made(RowsOf),
+    /// Of JSON objects.
+    JsonRows(JsonRows),
     /// The value of a function that returns no set.
     One,
 }
@@ -132,6 +135,7 @@ impl Binder<'_> {
             SetFunction::Series(_)
             | SetFunction::One
             | SetFunction::Made(_)
+            | SetFunction::JsonRows(_)
             | SetFunction::Keywords
             | SetFunction::Channels => {
                 return Err(none());

@@ -134,9 +134,10 @@ impl Session {
                 return self.copy(statement, &prepared.text, describe, sink);
             }
             Statement::CreateTable(create) if create.query.is_some() => {
-                self.create_table_as(create, params, sink)?
+                self.create_table_as(create, prepared, params, sink)?
             }
             other => match Command::of(other) {
+                Some(Command::Code(code)) => self.run_code(&code, sink)?,
                 Some(keep @ Command::Keep { .. }) => {
                     self.keep_setting(&keep, &prepared.text, sink)?
                 }

@@ -37,6 +37,7 @@ impl Session {
             Command::Keep { .. }
             | Command::DropAbsent(_)
             | Command::Said(_)
+            | Command::Code(_)
             | Command::Schema(_) => Err(SqlError::internal("a definition")),
             Command::EndPrepared {
                 commit,

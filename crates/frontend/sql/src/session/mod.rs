@@ -21,6 +21,7 @@ mod cancel;
 mod catalog_access;
 mod changed;
 mod channels;
+mod code;
 mod command;
 mod constraints;
 mod copy;
@@ -167,6 +168,8 @@ pub struct Session {
     rest: VecDeque<Arc<Prepared>>,
     /// The simple query that runs has several statements: they are one transaction.
     several: bool,
+    /// How many DOs are run inside each other, each by the EXECUTE of another.
+    code_depth: usize,
     /// The transaction, which is no block, has run a portal: what ends its own transaction may not follow in the same pipeline.
     pipelined: bool,
     /// The statement that runs has a transaction of its own.
@@ -255,6 +258,7 @@ impl Session {
             normalized: crate::parse::Normalized::default(),
             rest: VecDeque::new(),
             several: false,
+            code_depth: 0,
             pipelined: false,
             alone: false,
             copy: None,

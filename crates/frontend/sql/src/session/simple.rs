@@ -209,6 +209,7 @@ pub(super) fn statement_in(statement: &Statement) -> Option<Statement> {
             _ => return None,
         },
         Statement::Explain { statement, .. } => Statement::clone(statement),
+        Statement::CreateTable(create) => Statement::Query(create.query.clone()?),
         _ => return None,
     };
     is_program(&inner).then_some(inner)

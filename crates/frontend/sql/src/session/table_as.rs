@@ -1,7 +1,7 @@
 //! CREATE TABLE … AS: a table of a query's columns, filled by the query in the same transaction.
 
 use super::Session;
-use super::run::{Output, Sets};
+use super::run::{Output, Prepared, Sets};
 use crate::error::{Result, SqlError};
 use crate::exec::Way;
 use crate::plan::writes_in_with;
@@ -14,6 +14,7 @@ impl Session {
     pub(super) fn create_table_as(
         &mut self,
         create: &ast::CreateTable,
+        whole: &Prepared,
         params: &[Value],
         sink: &mut dyn Sink,
     ) -> Result<CommandTag> {
@@ -24,7 +25,11 @@ impl Session {
             let text = "cannot execute CREATE TABLE AS in a read-only transaction";
             return Err(SqlError::new(sqlstate::READ_ONLY_SQL_TRANSACTION, text));
         }
-        let (name, notices) = self.with_ddl("", |ddl| ddl.create_table_as(create))?;
+        let types = match &whole.inner {
+            Some(query) if !params.is_empty() => self.program(query)?.params.clone(),
+            _ => Vec::new(),
+        };
+        let (name, notices) = self.with_ddl("", |ddl| ddl.create_table_as(create, &types))?;
         for notice in &notices {
             self.tell_notice(notice, sink)?;
         }
@@ -60,7 +65,8 @@ impl Session {
         } else {
             Way::Insert
         };
-        let prepared = Self::prepare_one(&text, statement, &[]);
+        let oids: Vec<u32> = types.iter().map(|ty| ty.oid()).collect();
+        let prepared = Self::prepare_one(&text, statement, &oids);
         let mut sets = Sets {
             lists: &[params],
             ready: false,

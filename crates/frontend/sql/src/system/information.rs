@@ -593,7 +593,8 @@ fn check_constraints(scan: &Scan<'_>, rows: &mut Vec<Vec<Value>>) -> Result<()> 
                 database(),
                 scan.schema_of(relation),
                 name,
-                text(clause),
+                // As it stands behind CHECK.
+                text(format!("({clause})")),
             ]);
         }
     });

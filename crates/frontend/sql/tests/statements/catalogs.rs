@@ -261,7 +261,7 @@ a_id|integer|YES|~|32|~|int4\nv|character varying|YES|~|~|10|varchar",
         ),
         (
             "select check_clause from information_schema.check_constraints where constraint_name = 'a_n_check'",
-            "(n > (0)::numeric)",
+            "((n > (0)::numeric))",
         ),
         ("select sequence_name, data_type from information_schema.sequences", "b_id_seq|bigint"),
     ] {

@@ -676,3 +676,24 @@ fn regress_small_work_mem_does_not_refuse_wide_rows() {
         }
     }
 }
+
+#[test]
+fn subqueries_over_groups_that_no_step_has_are_refused() {
+    let mut client = Client::new();
+    client.ok("create table t (id int primary key, a int, b int); create table u (id int primary key, a int, c int)");
+    client.ok("insert into t values (1, 1, 10), (2, 1, 20), (3, null, 30); insert into u values (1, 1, 100), (2, 2, 10)");
+    for sql in [
+        "select generate_series(1, 2), (select max(t.a)) from t",
+        "select generate_series(1, 2), max(b) in (select u.c from u where u.a = t.a) from t group by a",
+        "select generate_series(1, 2), a, (select u.c from u where u.a = t.a) from t group by rollup (a)",
+        "select (select max((select u.c from u where u.a = t.a))) from t",
+        "select (select sum((select u.c from u where u.a = t.a)) from u) from t",
+        "select * from t, lateral (select generate_series(1, 2), (select max(t.a)) from u) x",
+    ] {
+        let state = client.state(sql);
+        assert!(["0A000", "42803"].contains(&&*state), "{sql}: {state}");
+    }
+    // One that reads no group stands beside a function that returns sets.
+    let sql = "select generate_series(1, 2) g, max(b), (select max(u.c) from u) from t group by a order by a, g";
+    assert_eq!(client.ok(sql).lines().count(), 4);
+}

@@ -165,3 +165,53 @@ fn settings_are_told_by_their_own_names_and_as_they_are_kept() {
     let detail = error.fields().detail.as_deref();
     assert_eq!(detail, Some("UTC timezone offset is out of range."));
 }
+
+#[test]
+fn code_tells_what_it_raises_and_no_rows() {
+    let mut client = Client::new();
+    let heard = client.hear(
+        "do $$ begin raise notice 'a % b %% c %', 1 + 1, null; raise warning 'w' using errcode = '01004', hint = 'h', detail = 'd'; \
+         raise debug 'nobody hears'; perform 1; perform 1/0; exception when others then raise info '% %', sqlstate, sqlerrm; end $$",
+    );
+    assert_eq!(
+        heard.notices,
+        ["a 2 b % c <NULL>", "w", "22012 division by zero"]
+    );
+    assert_eq!(heard.notice_states, ["00000", "01004", "00000"]);
+    assert_eq!((heard.tags, heard.rows.len()), (vec!["DO".to_owned()], 0));
+    // An error in a text within has no place in the statement's.
+    let error = client.failure("do $$ begin insert into nosuch values (1); end $$");
+    assert_eq!(
+        (error.sqlstate().as_str(), error.fields().position),
+        ("42P01", None)
+    );
+}
+
+#[test]
+fn code_has_no_transactions_cursors_and_copies_of_its_own() {
+    let mut client = Client::new();
+    client.ok("create table t (id int primary key)");
+    for (code, state) in [
+        ("commit;", "0A000"),
+        ("savepoint s;", "0A000"),
+        ("start transaction;", "0A000"),
+        ("prepare transaction 'x';", "0A000"),
+        ("copy t to stdout;", "0A000"),
+        ("execute 'declare c cursor for select 1';", "0A000"),
+        ("execute 'commit';", "0A000"),
+        ("create index concurrently on t (id);", "0A000"),
+        ("vacuum;", "25001"),
+        ("execute 'do $x$ begin perform 1/0; end $x$';", "22012"),
+    ] {
+        let text = format!("do $$ begin insert into t values (1); {code} end $$");
+        assert_eq!(client.state(&text), state, "{code}");
+        assert_eq!(client.ok("select count(*) from t"), "0", "{code}");
+    }
+    // One in each other, without an end.
+    let mut text = "null;".to_owned();
+    for depth in 0..100 {
+        text = format!("execute $a{depth}$do $b{depth}$ begin {text} end $b{depth}$ $a{depth}$;");
+    }
+    assert_eq!(client.state(&format!("do $$ begin {text} end $$")), "54001");
+    client.ok("do $$ begin execute $a$do $b$ begin execute $c$do 'begin null; end'$c$; end $b$ $a$; end $$");
+}

@@ -532,6 +532,43 @@ fn with_parameter(
 }
 
 #[test]
+fn create_table_as_takes_parameters() {
+    let mut client = Client::new();
+    client.ok("create table t (id int primary key, n numeric(6,2)); insert into t select g, g / 2.0 from generate_series(1, 9) g");
+    for (number, sql) in [
+        "create table made_1 as select id, n from t where id > $1 order by id",
+        "create temp table made_2 (a, b) as select id, n from t where id > $1",
+        "select id, n into made_3 from t where id > $1",
+        "create table made_4 as with w as (select * from t where id > $1) select id, n from w",
+        "create table made_5 as with w as (delete from t where id > $1 returning *) select id, n from w",
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        client.session.parse("", sql, &[]).unwrap();
+        let described = client.session.describe_statement("").unwrap();
+        assert_eq!(*described.parameters, [23], "{sql}");
+        assert!(described.fields.is_none(), "{sql}");
+        bind(&mut client, "", &[Some(b"7")], &[]);
+        let mut heard = Heard::default();
+        client.session.execute("", 0, &mut heard).unwrap();
+        client.session.sync(&mut Heard::default()).unwrap();
+        assert_eq!(heard.tags, ["SELECT 2"], "{sql}");
+        let made = format!("select * from made_{} order by 1", number + 1);
+        assert_eq!(client.ok(&made), "8|4.00\n9|4.50", "{sql}");
+    }
+    // One whose type nobody says is a text; a value alone is one, too.
+    let made = "create table made_6 as select $1 as v, 1 as one";
+    assert!(with_parameter(&mut client, made, 0, "x").is_ok());
+    client.session.sync(&mut Heard::default()).unwrap();
+    assert_eq!(client.ok("select v, pg_typeof(v) from made_6"), "x|text");
+    assert_eq!(
+        client.state("create table made_7 as select $1::int"),
+        "42P02"
+    );
+}
+
+#[test]
 fn parameters_may_be_names_of_what_has_an_oid() {
     let mut client = Client::new();
     client.ok("create table t (id int); create schema s; create table s.\"T\" ()");
