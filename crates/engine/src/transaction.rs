@@ -30,12 +30,6 @@ use vellum_txn::{
     SnapshotHandle, Ticket, VersionStamp,
 };
 
-/// Writers of a slot between two of its collections.
-const WRITERS_PER_COLLECTION: u32 = 8;
-/// The same where rows were deleted. What a collection takes is taking rows out, one after the other, and the one who commits waits for it: half as many at a time
-/// cost no more in all (a queue's transaction takes 23,100 to 24,000 instructions either way; by two 1,200 more). Before-images go by leaves, so that other writers gain nothing by it (an
-/// update: 400 more by four).
-const DELETERS_PER_COLLECTION: u32 = 4;
 /// Work-list entries that a commit may do for its slot; more, if more rows were deleted since: what is made must go as fast.
 const COLLECT_ITEMS: u32 = 256;
 /// Bytes of rows that a commit may give back for its slot.
@@ -639,14 +633,8 @@ impl Transaction {
             return Ok(None);
         };
         self.token.give_buffers(std::mem::take(&mut self.buffers));
-        let collect = inner.has_written() && {
-            let deletes = self.engine().store.has_fresh_tombstones(inner.slot());
-            self.token.is_collection_due(if deletes {
-                DELETERS_PER_COLLECTION
-            } else {
-                WRITERS_PER_COLLECTION
-            })
-        };
+        let deletes = self.engine().store.has_fresh_tombstones(inner.slot());
+        let collect = inner.has_written() && self.token.is_collection_due(deletes);
         let committed = if collect {
             inner.commit_leased().map(|(ticket, lease)| {
                 self.collect(&lease);
