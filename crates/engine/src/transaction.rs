@@ -30,8 +30,6 @@ use vellum_txn::{
     SnapshotHandle, Ticket, VersionStamp,
 };
 
-/// Writers of a slot between two of its collections.
-const WRITERS_PER_COLLECTION: u32 = 8;
 /// Work-list entries that a commit may do for its slot; more, if more rows were deleted since: what is made must go as fast.
 const COLLECT_ITEMS: u32 = 256;
 /// Bytes of rows that a commit may give back for its slot.
@@ -635,7 +633,8 @@ impl Transaction {
             return Ok(None);
         };
         self.token.give_buffers(std::mem::take(&mut self.buffers));
-        let collect = inner.has_written() && self.token.is_collection_due(WRITERS_PER_COLLECTION);
+        let deletes = self.engine().store.has_fresh_tombstones(inner.slot());
+        let collect = inner.has_written() && self.token.is_collection_due(deletes);
         let committed = if collect {
             inner.commit_leased().map(|(ticket, lease)| {
                 self.collect(&lease);

@@ -286,6 +286,26 @@ fn trap_garbage_of_a_long_snapshot_goes_in_bounded_steps() {
     assert_eq!(tombstones(&database), 0);
 }
 
+/// A commit that collects for many keeps its client waiting.
+#[test]
+fn who_deletes_row_by_row_takes_four_out_at_a_time() {
+    let (_directory, database, table) = with_table(&small());
+    database
+        .retry(|tx| (0..64).try_for_each(|number| tx.insert(&table, &key(number), b"v")))
+        .unwrap();
+    settle(&database);
+    let waiting = |number| {
+        assert!(
+            database
+                .retry(|tx| tx.delete(&table, &key(number)))
+                .unwrap()
+        );
+        database.statistics().tombstones
+    };
+    let most = (0..64).map(waiting).max();
+    assert!(most.is_some_and(|most| most <= 4), "{most:?}");
+}
+
 /// V67. Rows of five pages each, whose old values were written out long ago.
 #[test]
 fn trap_large_values_of_a_long_snapshot_go_in_bounded_steps() {

@@ -610,6 +610,13 @@ impl VersionStore {
         self.slot(slot).map(|versions| &versions.deltas)
     }
 
+    /// True if tombstones were made in a slot since the last [`VersionStore::take_fresh_tombstones`].
+    #[inline]
+    pub fn has_fresh_tombstones(&self, slot: SlotId) -> bool {
+        self.slot(slot)
+            .is_some_and(|versions| versions.fresh.load(Ordering::Relaxed) > 0)
+    }
+
     /// Tombstones that were made in a slot since the last call: who collects often enough looks at as many, at least.
     pub fn take_fresh_tombstones(&self, slot: SlotId) -> u64 {
         self.slot(slot)
