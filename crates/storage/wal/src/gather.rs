@@ -7,10 +7,11 @@
 //!   are on their way. While one half is written, the other one computes.
 //!
 //! How many there are is what was seen: threads that waited for a commit in the last rounds, each counted once. They may have ended, or be at work on something long. So the wait is
-//! bounded, by half a round or by a whole one, and a kind of waiting that was in vain is left out for some rounds, each time for twice as many. A client
+//! bounded, by half a round or by a whole one. Waiting pays if there are more commits for the time of a round and of the wait before it than there would have been without; a kind that did not is
+//! left out for some rounds, each time for twice as many. Where most came, but not all, as many are waited for meanwhile: one that is slow says nothing of the others. A client
 //! that is alone waits for nobody. Nor does anybody where rounds are as short as a timer is inexact.
 //!
-//! Invariant: G1 Whoever waits here has a timer; nobody else's arrival is relied upon (`group` I1).
+//! Invariant: G1 Who opens a round has a timer, and those who join rely on that alone; nobody else's arrival is relied upon (`group` I1).
 //!
 //! Concurrency: under the mutex of `group`. Under loom and shuttle, where time stands still and threads have other names in each execution, rounds take
 //! long, a thread that was seen is one of two at most, and a timer is over at once: what others may do meanwhile they do before it is looked for.
@@ -25,7 +26,7 @@ const PLACES: usize = 1024;
 /// Rounds after which those who committed are counted anew. Who has committed in neither of two such windows is no client any more.
 const WINDOW_ROUNDS: u32 = 16;
 /// A round that takes less is not waited for: timers are late by about as much.
-const ROUND_NANOS_MIN: u64 = 50_000;
+const ROUND_NANOS_MIN: u64 = 100_000;
 /// A round that takes longer is taken for one of this.
 const ROUND_NANOS_MAX: u64 = 2_000_000;
 /// Rounds without a kind of waiting after it was in vain: the first time, and at most.
@@ -69,8 +70,9 @@ pub(crate) struct Quorum {
     pub want: u32,
     /// Or when so much time is over.
     pub wait: Duration,
-    /// How many waited at first.
+    /// How many waited at first, and when that was.
     from: u32,
+    opened: u64,
     for_all: bool,
 }
 
@@ -88,6 +90,8 @@ pub(crate) struct Gathering {
     round_nanos: u64,
     all: Trust,
     half: Trust,
+    /// As many as are waited for while `all` rests; none, if not more than half of them came.
+    most: u32,
 }
 
 impl Default for Gathering {
@@ -97,10 +101,11 @@ impl Default for Gathering {
             window: 1,
             rounds: 0,
             clients: 0,
-            clients_before: 0,
+            clients_before: if MODEL { 2 } else { 0 },
             round_nanos: if MODEL { ROUND_NANOS_MAX } else { 0 },
             all: Trust::new(),
             half: Trust::new(),
+            most: 0,
         }
     }
 }
@@ -109,8 +114,6 @@ impl Gathering {
     /// Notes that a thread waits for a commit.
     pub fn note(&mut self, who: impl Hash) {
         if MODEL {
-            // The first one and others.
-            self.clients = (self.clients + 1).min(2);
             return;
         }
         let mut hasher = DefaultHasher::new();
@@ -137,7 +140,7 @@ impl Gathering {
             trust.rest = trust.rest.saturating_sub(1);
         }
         self.rounds += 1;
-        if self.rounds == WINDOW_ROUNDS {
+        if self.rounds == WINDOW_ROUNDS && !MODEL {
             self.rounds = 0;
             // Places keep old numbers; after 2^32 windows one may seem seen.
             self.window = self.window.wrapping_add(1);
@@ -146,53 +149,75 @@ impl Gathering {
     }
 
     /// What the next round waits for where `waiting` commits wait for it; `None` if it begins now.
-    pub fn plan(&self, waiting: u32) -> Option<Quorum> {
+    pub fn plan(&self, waiting: u32, now: u64) -> Option<Quorum> {
         if self.round_nanos < ROUND_NANOS_MIN {
             return None;
         }
         let clients = self.clients.max(self.clients_before);
-        if self.all.rest == 0 && waiting < clients {
+        let want = if self.all.rest == 0 {
+            clients
+        } else {
+            self.most
+        };
+        if waiting < want {
             return Some(Quorum {
-                want: clients,
+                want,
                 wait: Duration::from_nanos(self.round_nanos / 2),
                 from: waiting,
+                opened: now,
                 for_all: true,
             });
         }
-        self.plan_half(clients, waiting, self.round_nanos)
+        match want {
+            0 => self.plan_half(clients, waiting, self.round_nanos, now),
+            _ => None,
+        }
     }
 
-    fn plan_half(&self, clients: u32, waiting: u32, nanos: u64) -> Option<Quorum> {
+    fn plan_half(&self, clients: u32, waiting: u32, nanos: u64, now: u64) -> Option<Quorum> {
         let want = clients.div_ceil(2);
         (self.half.rest == 0 && waiting < want).then_some(Quorum {
             want,
             wait: Duration::from_nanos(nanos),
             from: waiting,
+            opened: now,
             for_all: false,
         })
     }
 
+    /// Whether there are more commits a time than there would have been without the wait: `from` for each round.
+    fn pays(&self, quorum: Quorum, waiting: u32, now: u64) -> bool {
+        let came = u64::from(waiting.saturating_sub(quorum.from));
+        let waited = now.saturating_sub(quorum.opened);
+        came.saturating_mul(self.round_nanos) >= u64::from(quorum.from).saturating_mul(waited)
+    }
+
     /// As many wait as were wanted.
-    pub fn reached(&mut self, quorum: Quorum) {
+    pub fn reached(&mut self, quorum: Quorum, waiting: u32, now: u64) {
+        let pays = self.pays(quorum, waiting, now);
         let trust = if quorum.for_all {
             &mut self.all
         } else {
             &mut self.half
         };
-        trust.next = REST_ROUNDS.0;
+        if !pays {
+            self.most = 0;
+            trust.lose();
+        } else if trust.rest == 0 {
+            trust.next = REST_ROUNDS.0;
+        }
     }
 
     /// The time is over, and `waiting` wait. What else to wait for; `None` if the round begins now.
-    pub fn is_late(&mut self, quorum: Quorum, waiting: u32) -> Option<Quorum> {
+    pub fn is_late(&mut self, quorum: Quorum, waiting: u32, now: u64) -> Option<Quorum> {
+        let pays = self.pays(quorum, waiting, now);
         if quorum.for_all {
             self.all.lose();
-            return self.plan_half(quorum.want, waiting, self.round_nanos / 2);
+            let are_most = pays && 2 * waiting > quorum.want;
+            self.most = if are_most { waiting } else { 0 };
+            return self.plan_half(quorum.want, waiting, self.round_nanos / 2, now);
         }
-        let (came, missed) = (
-            waiting.saturating_sub(quorum.from),
-            quorum.want.saturating_sub(waiting),
-        );
-        if came < missed {
+        if !pays {
             self.half.lose();
         }
         None
@@ -222,19 +247,19 @@ mod tests {
 
     #[test]
     fn who_is_alone_waits_for_nobody() {
-        assert_eq!(known(1).plan(1), None);
-        assert_eq!(Gathering::default().plan(1), None);
+        assert_eq!(known(1).plan(1, 0), None);
+        assert_eq!(Gathering::default().plan(1, 0), None);
     }
 
     #[test]
     fn all_are_waited_for_half_a_round_then_half_of_them_for_the_other_half() {
         let mut gathering = known(8);
-        let all = gathering.plan(2).unwrap();
+        let all = gathering.plan(2, 0).unwrap();
         assert_eq!((all.want, all.wait.as_nanos()), (8, 100_000));
-        assert_eq!(gathering.plan(8), None);
-        let half = gathering.is_late(all, 3).unwrap();
+        assert_eq!(gathering.plan(8, 0), None);
+        let half = gathering.is_late(all, 3, ROUND / 2).unwrap();
         assert_eq!((half.want, half.wait.as_nanos()), (4, 100_000));
-        assert_eq!(gathering.is_late(half, 4), None);
+        assert_eq!(gathering.is_late(half, 4, ROUND / 2), None);
     }
 
     #[test]
@@ -242,44 +267,74 @@ mod tests {
         let mut gathering = known(8);
         let mut rested = Vec::new();
         for _ in 0..8 {
-            let all = gathering.plan(4).unwrap();
+            let all = gathering.plan(4, 0).unwrap();
             assert_eq!(all.want, 8);
-            assert_eq!(gathering.is_late(all, 5), None, "half of them are there");
+            assert_eq!(
+                gathering.is_late(all, 5, ROUND / 2),
+                None,
+                "half of them are there"
+            );
             let mut rest = 0;
-            while gathering.plan(4).is_none() {
+            while gathering.plan(4, 0).is_none() {
                 rounds(&mut gathering, 8, 1);
                 rest += 1;
             }
             rested.push(rest);
         }
         assert_eq!(rested, [4, 8, 16, 32, 64, 128, 256, 256]);
-        gathering.reached(gathering.plan(4).unwrap());
-        let all = gathering.plan(4).unwrap();
-        gathering.is_late(all, 5);
+        gathering.reached(gathering.plan(4, 0).unwrap(), 8, 0);
+        let all = gathering.plan(4, 0).unwrap();
+        gathering.is_late(all, 5, ROUND / 2);
         rounds(&mut gathering, 8, REST_ROUNDS.0);
-        assert_eq!(gathering.plan(4).unwrap().want, 8);
+        assert_eq!(gathering.plan(4, 0).unwrap().want, 8);
     }
 
     #[test]
-    fn half_is_in_vain_only_if_more_stayed_away_than_came() {
+    fn half_is_in_vain_only_if_it_did_not_pay() {
         let mut gathering = known(64);
         gathering.all.rest = 1000;
         let clients = gathering.clients_before;
-        let half = gathering.plan(10).unwrap();
+        let half = gathering.plan(10, 0).unwrap();
         assert_eq!((half.want, half.from), (clients.div_ceil(2), 10));
-        assert_eq!(gathering.is_late(half, half.want - 5), None);
-        assert!(gathering.plan(10).is_some(), "most came");
-        assert_eq!(gathering.is_late(half, 12), None);
-        assert_eq!(gathering.plan(10), None, "few came");
+        assert_eq!(gathering.is_late(half, half.want - 5, ROUND), None);
+        assert!(gathering.plan(10, 0).is_some(), "most came");
+        assert_eq!(gathering.is_late(half, 12, ROUND), None);
+        assert_eq!(gathering.plan(10, 0), None, "few came");
+    }
+
+    #[test]
+    fn one_that_is_slow_says_nothing_of_the_others() {
+        let mut gathering = known(8);
+        let all = gathering.plan(1, 0).unwrap();
+        assert_eq!(gathering.is_late(all, 7, ROUND / 2), None);
+        for _ in 0..REST_ROUNDS.0 {
+            assert_eq!(gathering.plan(3, 0).unwrap().want, 7);
+            assert_eq!(gathering.plan(7, 0), None);
+            rounds(&mut gathering, 8, 1);
+        }
+        assert_eq!(gathering.plan(3, 0).unwrap().want, 8);
+    }
+
+    #[test]
+    fn a_wait_that_made_the_number_and_cost_more_than_it_brought_was_in_vain() {
+        let mut gathering = known(64);
+        gathering.all.rest = 1000;
+        let half = gathering.plan(27, 0).unwrap();
+        gathering.reached(half, 32, ROUND * 7 / 10);
+        assert_eq!(gathering.plan(27, 0), None, "5 for 0.7 of 27");
+        rounds(&mut gathering, 64, REST_ROUNDS.0);
+        let half = gathering.plan(4, 0).unwrap();
+        gathering.reached(half, 32, ROUND * 7 / 10);
+        assert!(gathering.plan(4, 0).is_some(), "28 for 0.7 of 4");
     }
 
     #[test]
     fn those_who_have_gone_are_forgotten_after_two_windows() {
         let mut gathering = known(8);
         rounds(&mut gathering, 1, WINDOW_ROUNDS - 1);
-        assert_eq!(gathering.plan(1).unwrap().want, 8);
+        assert_eq!(gathering.plan(1, 0).unwrap().want, 8);
         rounds(&mut gathering, 1, 1);
-        assert_eq!(gathering.plan(1), None);
+        assert_eq!(gathering.plan(1, 0), None);
     }
 
     #[test]
@@ -289,6 +344,6 @@ mod tests {
             gathering.round_took(5_000);
         }
         (0..8).for_each(|who| gathering.note(who));
-        assert_eq!(gathering.plan(1), None);
+        assert_eq!(gathering.plan(1, 0), None);
     }
 }

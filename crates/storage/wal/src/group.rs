@@ -17,7 +17,7 @@
 //!   holds back waits until one is withdrawn.
 //! - I3 Who was rung is not in the list any more.
 //!
-//! Concurrency: `Turn` under its mutex (innermost); bells are rung without it. `horizon` and `durable` are written by the leader,
+//! Concurrency: `Turn` under its mutex (innermost); bells are rung, and whoever polls is woken, without it (`Rung`). `horizon` and `durable` are written by the leader,
 //! Release, and read by anybody, Acquire: who sees them may rely on what was synced.
 
 mod polled;
@@ -45,6 +45,22 @@ pub(crate) enum Target {
     Flushed(SlotId, Lsn),
     /// A round that starts after the call.
     Turn,
+}
+
+/// Whom to wake once the mutex is free.
+#[must_use]
+#[derive(Debug, Default)]
+struct Rung {
+    bells: Vec<Arc<Bell>>,
+    wakers: Vec<Waker>,
+}
+
+impl Rung {
+    /// Bells first, in their order: a waker is somebody else's code, and may panic.
+    fn wake(self) {
+        self.bells.iter().for_each(|bell| bell.ring());
+        self.wakers.into_iter().for_each(Waker::wake);
+    }
 }
 
 /// Somebody who waits.
@@ -111,11 +127,18 @@ impl Group {
         self.failed.load(Ordering::Acquire)
     }
 
-    /// Ends the log for good, unless it has ended.
-    fn fail(&self, turn: &mut Turn, error: StorageError) {
+    /// Ends the log for good, unless it has ended. Everybody who waits is to hear of it.
+    fn fail(&self, turn: &mut Turn, error: StorageError) -> Rung {
         turn.failed.get_or_insert(error);
         // Release: pairs with the acquire in `has_failed`.
         self.failed.store(true, Ordering::Release);
+        self.withdrawn.notify_all();
+        let mut rung = Rung::default();
+        let bells = turn.waiters.drain(..).map(|waiter| waiter.bell);
+        rung.bells.extend(bells);
+        turn.take_wakers(&mut rung);
+        self.release_held_back(turn, &mut rung);
+        rung
     }
 
     pub fn horizon(&self) -> Timestamp {
@@ -141,20 +164,23 @@ impl Group {
     /// A pending timestamp was withdrawn: who it held back may try again. Called under a slot latch.
     pub fn pending_withdrawn(&self) {
         self.withdrawals.fetch_add(1, Ordering::Relaxed);
-        // Pairs with the fence in `wait_for_withdrawal`: our count before our look for waiters, their
+        // Pairs with the fence in `register_held_back`: our count before our look for waiters, their
         // registration before their look at the count.
         fence(Ordering::SeqCst);
         if self.withdrawal_waiters.load(Ordering::Relaxed) > 0 {
+            let mut rung = Rung::default();
             let mut turn = self.turn.lock();
-            self.release_held_back(&mut turn);
+            self.release_held_back(&mut turn, &mut rung);
             self.withdrawn.notify_all();
+            drop(turn);
+            rung.wake();
         }
     }
 
-    fn release_held_back(&self, turn: &mut Turn) {
+    fn release_held_back(&self, turn: &mut Turn, rung: &mut Rung) {
         self.withdrawal_waiters
             .fetch_sub(turn.held_back.len() as u64, Ordering::Relaxed);
-        turn.held_back.drain(..).for_each(Waker::wake);
+        rung.wakers.append(&mut turn.held_back);
     }
 
     /// Counts `waiters` as waiting for a withdrawal, under the mutex. False, and nothing is counted,
@@ -172,25 +198,20 @@ impl Group {
         waits
     }
 
-    /// If nobody leads and somebody waits, says who is to be rung for it, and wakes who polls (I1).
-    #[must_use]
-    fn pass_on(&self, turn: &mut Turn) -> Option<Arc<Bell>> {
+    /// If nobody leads and somebody waits, says who is to be woken for it (I1): before all that `rung` has.
+    fn pass_on(&self, turn: &mut Turn, rung: &mut Rung) {
         if turn.running || turn.open.is_some() {
-            return None;
+            return;
         }
         if !turn.waiters.is_empty() {
-            return Some(turn.waiters.remove(0).bell);
-        }
-        if turn.serving && !turn.wakers.is_empty() {
+            rung.bells.insert(0, turn.waiters.remove(0).bell);
+        } else if turn.serving && !turn.wakers.is_empty() {
             turn.demand = true;
             self.demanded.notify_one();
         } else {
             // Each polls again; the first one leads. Waking only one would trust it to be polled.
-            for (_, waker) in turn.wakers.drain(..) {
-                waker.wake();
-            }
+            turn.take_wakers(rung);
         }
-        None
     }
 }
 
@@ -208,6 +229,11 @@ impl Turn {
         at.map(|at| self.waiters.remove(at)).is_some()
     }
 
+    fn take_wakers(&mut self, rung: &mut Rung) {
+        rung.wakers
+            .extend(self.wakers.drain(..).map(|(_, waker)| waker));
+    }
+
     fn begin(&mut self) {
         debug_assert!(!self.running);
         self.running = true;
@@ -218,10 +244,10 @@ impl Turn {
     fn plan(&mut self, target: Target) -> Option<Quorum> {
         let is_commit = |target: &Target| matches!(target, Target::Hardened(_));
         let mut targets = self.waiters.iter().map(|waiter| &waiter.target);
-        if !is_commit(&target) || !targets.all(is_commit) {
+        if !is_commit(&target) || !targets.all(is_commit) || !self.wakers.is_empty() {
             return None;
         }
-        self.gathering.plan(self.waiters.len() as u32 + 1)
+        self.gathering.plan(self.waiters.len() as u32 + 1, now())
     }
 }
 
@@ -233,12 +259,10 @@ impl Drop for Unwinding<'_> {
     fn drop(&mut self) {
         let mut turn = self.0.turn.lock();
         turn.running = false;
-        self.0.fail(&mut turn, StorageError::Poisoned);
-        turn.waiters.drain(..).for_each(|waiter| waiter.bell.ring());
-        self.0.withdrawn.notify_all();
+        let rung = self.0.fail(&mut turn, StorageError::Poisoned);
         self.0.demanded.notify_all();
-        turn.wakers.drain(..).for_each(|(_, waker)| waker.wake());
-        self.0.release_held_back(&mut turn);
+        drop(turn);
+        rung.wake();
     }
 }
 
@@ -282,40 +306,36 @@ impl Core {
         if result.as_ref().is_ok_and(|outcome| outcome.round.bytes > 0) {
             turn.gathering.round_took(nanos);
         }
-        if let Err(error) = &result
-            && (self.segments.poisoned() || matches!(error, StorageError::Poisoned))
-        {
-            self.group.fail(&mut turn, error.clone());
-        }
-        let (mut next, mut bells) = (None, Vec::new());
-        if turn.failed.is_some() {
-            bells.extend(turn.waiters.drain(..).map(|waiter| waiter.bell));
-            self.group.withdrawn.notify_all();
-            turn.wakers.drain(..).for_each(|(_, waker)| waker.wake());
-            self.group.release_held_back(&mut turn);
-        } else {
-            bells = self.take_reached(&mut turn);
-            self.sort_wakers(
-                &mut turn,
-                result.as_ref().map_or(Timestamp::ZERO, |o| o.clock),
-                seen,
-            );
-            // With an error, everybody looks for themselves: who is woken polls, leads a round, and hears what is wrong. (Who serves tries again and
-            // again, and tells nobody.)
-            if result.is_err() {
-                turn.wakers.drain(..).for_each(|(_, waker)| waker.wake());
+        let error = result.as_ref().err();
+        let rung = match error {
+            Some(error) if self.segments.poisoned() || matches!(error, StorageError::Poisoned) => {
+                self.group.fail(&mut turn, error.clone())
             }
-            next = self.group.pass_on(&mut turn);
-        }
+            _ => {
+                let mut rung = Rung {
+                    bells: self.take_reached(&mut turn),
+                    wakers: Vec::new(),
+                };
+                let clock = result.as_ref().map_or(Timestamp::ZERO, |o| o.clock);
+                self.sort_wakers(&mut turn, clock, seen, &mut rung);
+                // With an error, everybody looks for themselves: who is woken polls, leads a round, and hears what is wrong. (Who serves tries again and
+                // again, and tells nobody.)
+                if error.is_some() {
+                    turn.take_wakers(&mut rung);
+                }
+                // The next leader first: the device rests until then.
+                self.group.pass_on(&mut turn, &mut rung);
+                rung
+            }
+        };
         drop(turn);
-        // The next leader first: the device rests until then.
-        next.iter().chain(&bells).for_each(|bell| bell.ring());
+        rung.wake();
         (result, seen)
     }
 
-    /// Wakes the polled waits that are covered and sets those aside that a pending timestamp holds
+    /// Takes the polled waits that are covered and sets those aside that a pending timestamp holds
     /// back: the round that read `clock` would have covered them (I2).
-    fn sort_wakers(&self, turn: &mut Turn, clock: Timestamp, seen: u64) {
+    fn sort_wakers(&self, turn: &mut Turn, clock: Timestamp, seen: u64, rung: &mut Rung) {
         let horizon = self.group.horizon();
         let held_back = turn
             .wakers
@@ -325,7 +345,7 @@ impl Core {
         let waits = held_back > 0 && self.group.register_held_back(held_back as u64, seen);
         for (ts, waker) in std::mem::take(&mut turn.wakers) {
             if horizon > ts {
-                waker.wake();
+                rung.wakers.push(waker);
             } else if ts < clock && waits {
                 turn.held_back.push(waker);
             } else {
@@ -340,7 +360,8 @@ impl Core {
         assert_may_wait_below(Rank::SlotLatch);
         let mut led = None;
         let mut waited = false;
-        let bell = Arc::new(Bell::default());
+        // Made when it is needed: who is alone leads at once.
+        let mut bell = None;
         // The round that this call opened last, by its number.
         let mut mine = None;
         let mut turn = self.group.turn.lock();
@@ -358,7 +379,8 @@ impl Core {
                 };
             }
             if turn.running || !self.may_begin(&mut turn, target, &mut mine) {
-                turn.add(target, &bell);
+                let bell = bell.get_or_insert_with(|| Arc::new(Bell::default()));
+                turn.add(target, bell);
                 let timer = turn
                     .open
                     .filter(|_| !turn.running && mine == Some(turn.opened));
@@ -377,9 +399,14 @@ impl Core {
                     return Ok(led);
                 }
                 turn = self.group.turn.lock();
-                if !was_rung && !turn.remove(&bell) {
-                    // Since then.
+                if !was_rung && !turn.remove(bell) {
+                    // Somebody has taken it from the list since then, and rings; others want the mutex meanwhile.
+                    drop(turn);
                     bell.wait();
+                    if self.covered(target) {
+                        return Ok(led);
+                    }
+                    turn = self.group.turn.lock();
                 }
                 continue;
             }
@@ -416,10 +443,10 @@ impl Core {
             Some(quorum) => {
                 let waiting = turn.waiters.len() as u32 + 1;
                 if waiting >= quorum.want {
-                    turn.gathering.reached(quorum);
+                    turn.gathering.reached(quorum, waiting, now());
                     None
                 } else if *mine == Some(turn.opened) {
-                    turn.gathering.is_late(quorum, waiting)
+                    turn.gathering.is_late(quorum, waiting, now())
                 } else {
                     return false;
                 }

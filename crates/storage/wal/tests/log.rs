@@ -327,6 +327,45 @@ fn served_polls_are_woken_and_serving_stops() {
     assert!(log.horizon() > ts);
 }
 
+/// The server is told to stop behind its round, and never comes again.
+#[test]
+fn polls_lead_rounds_once_serving_was_stopped_whoever_noticed() {
+    let engine = open(memory(), small(), LogStart::first()).unwrap();
+    let log = &engine.log;
+    let commit = || {
+        let slot = log.slot(A);
+        slot.reserve(RECORD_HEADER_BYTES + 8).unwrap();
+        let mut guard = slot.lock();
+        guard.begin_transaction(engine.tick());
+        let ts = engine.tick();
+        let gsn = guard.draw(Gsn::ZERO);
+        guard.append(&header(COMMIT, 0, 0, gsn), &[&ts.0.to_le_bytes()], &[]);
+        guard.end_transaction();
+        ts
+    };
+    let polls = |ts, count: &Arc<Count>| log.poll_harden(ts, &Waker::from(count.clone()));
+    let count = Arc::new(Count::default());
+    std::thread::scope(|scope| {
+        let server = scope.spawn(|| log.serve_one());
+        // As long as nobody serves, polls lead.
+        while polls(commit(), &count).is_ready() {
+            std::thread::yield_now();
+        }
+        assert!(server.join().unwrap().unwrap());
+    });
+    let before = count.0.load(Ordering::SeqCst);
+    let ts = commit();
+    assert!(polls(ts, &count).is_pending());
+    log.stop_serving();
+    assert_eq!(
+        count.0.load(Ordering::SeqCst),
+        before + 1,
+        "nobody else leads"
+    );
+    assert!(polls(ts, &count).is_ready());
+    assert!(polls(commit(), &count).is_ready());
+}
+
 #[test]
 fn many_threads_commit_and_every_hardened_commit_is_there() {
     let dir = memory();

@@ -153,6 +153,24 @@ fn loom_round_that_waits_for_commits_is_led_by_whoever_does_not() {
     });
 }
 
+/// The same with a round that somebody asks for while another's is open, or begins, or ends.
+#[test]
+fn loom_open_round_is_taken_by_who_asks_for_one() {
+    model(3, || {
+        let fixture = fixture();
+        // The slot is active before: the clock is outside the model, and orders nothing in it.
+        commit(&fixture, 0);
+        let other = fixture.clone();
+        let writer = loom::thread::spawn(move || {
+            let (ts, gsn) = commit(&other, 0);
+            other.log.harden(ts).unwrap();
+            assert!(other.log.horizon() > ts && other.log.durable_gsn() >= gsn);
+        });
+        fixture.log.flush_round().unwrap();
+        writer.join().unwrap();
+    });
+}
+
 #[test]
 fn loom_waiter_held_back_by_a_pending_timestamp_is_woken_by_its_withdrawal() {
     model(4, || {

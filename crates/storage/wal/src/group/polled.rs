@@ -4,7 +4,7 @@
 
 use std::task::Waker;
 
-use super::{Group, Target};
+use super::{Group, Rung, Target};
 use crate::core::Core;
 use vellum_base::{Result, StorageError, Timestamp};
 use vellum_sync::atomic::Ordering;
@@ -27,9 +27,10 @@ impl Core {
         let mut turn = self.group.turn.lock();
         if self.covered(target) {
             // It may have been woken to lead.
-            let next = self.group.pass_on(&mut turn);
+            let mut rung = Rung::default();
+            self.group.pass_on(&mut turn, &mut rung);
             drop(turn);
-            next.iter().for_each(|bell| bell.ring());
+            rung.wake();
             return Some(Ok(()));
         }
         if turn.failed.is_some() {
@@ -67,7 +68,6 @@ impl Core {
         let mut turn = self.group.turn.lock();
         if turn.stop {
             turn.stop = false;
-            turn.serving = false;
             return Ok(false);
         }
         turn.serving = true;
@@ -80,10 +80,11 @@ impl Core {
         if turn.stop || turn.failed.is_some() {
             turn.stop = false;
             turn.serving = false;
-            let next = self.group.pass_on(&mut turn);
+            let mut rung = Rung::default();
+            self.group.pass_on(&mut turn, &mut rung);
             let failed = turn.failed.is_some();
             drop(turn);
-            next.iter().for_each(|bell| bell.ring());
+            rung.wake();
             return if failed {
                 Err(StorageError::Poisoned)
             } else {
@@ -100,9 +101,15 @@ impl Core {
         result.map(|_| true)
     }
 
-    /// Makes the serving thread return.
+    /// Makes the serving thread return. It may never come here again: from now on who polls leads rounds himself, and who has polled is woken for it.
     pub fn stop_serving(&self) {
-        self.group.turn.lock().stop = true;
+        let mut turn = self.group.turn.lock();
+        turn.stop = true;
+        turn.serving = false;
+        let mut rung = Rung::default();
+        self.group.pass_on(&mut turn, &mut rung);
+        drop(turn);
         self.group.demanded.notify_all();
+        rung.wake();
     }
 }
