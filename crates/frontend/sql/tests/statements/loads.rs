@@ -182,7 +182,7 @@ fn tables_of_the_transaction_are_loaded_in_a_block() {
     assert_eq!(client.ok("select count(*) from u"), "0");
     assert_eq!(
         failure(&mut client, "u", &(lines(0..500) + "x\n")).0,
-        "22P04"
+        "22P02"
     );
     client.ok("rollback to s");
     client.copy("copy u from stdin", &lines(0..300), 5000);
