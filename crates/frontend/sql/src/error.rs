@@ -104,6 +104,12 @@ impl Fields {
         )
     }
 
+    /// What was asked for: it is told whatever the client wants to hear.
+    pub(crate) fn info(message: impl Into<String>) -> Self {
+        let state = sqlstate::SUCCESSFUL_COMPLETION;
+        Self::new(Severity::Info, state, message.into())
+    }
+
     /// A notice that something is there already, or is not, which would be this error.
     pub(crate) fn skipping(error: &SqlError) -> Self {
         let message = format!("{}, skipping", error.message());

@@ -184,23 +184,26 @@ impl Binder<'_> {
         self.array_as(array, None)
     }
 
-    /// The same where it is cast: what has no type is of the elements that it is cast to.
+    /// The same where it is cast: each item is, to the elements that it is cast to, or to the array where items are arrays.
     pub(super) fn array_as(&mut self, array: &ast::Array, element: Option<Type>) -> Result<Bound> {
         let mut items = Vec::with_capacity(array.elem.len());
         for item in &array.elem {
-            let bound = match (item, element) {
+            items.push(match (item, element) {
                 (ast::Expr::Array(inner), Some(_)) => self.array_as(inner, element)?,
                 _ => self.expr(item)?,
-            };
-            items.push(match (bound.ty, element) {
-                (None, Some(ty)) => self.cast(bound, ty, Typmod::NONE)?,
-                _ => bound,
             });
         }
-        if items
+        let nested = items
             .iter()
-            .any(|item| item.ty.is_some_and(|ty| ty.element().is_some()))
-        {
+            .any(|item| item.ty.is_some_and(|ty| ty.element().is_some()));
+        if let Some(element) = element {
+            let ty = if nested { element.array() } else { element };
+            for item in &mut items {
+                let bound = std::mem::replace(item, Bound::new(Expr::Const(Value::Null), ty));
+                *item = self.cast(bound, ty, Typmod::NONE)?;
+            }
+        }
+        if nested {
             return self.array_of_arrays(items);
         }
         let (items, element, typmod) = self.unify("ARRAY", items)?;

@@ -418,7 +418,27 @@ impl Binder<'_> {
         if ident.quote_style.is_none() && name == "default" {
             return Err(SqlError::syntax("DEFAULT is not allowed in this context"));
         }
-        match self.column(None, &name) {
+        let variable = self.variables.iter().find(|(own, ..)| *own == name);
+        match (self.column(None, &name), variable) {
+            (Ok(_), Some(_)) => {
+                let message = format!("column reference \"{name}\" is ambiguous");
+                let detail = "It could refer to either a variable of the code or a table column.";
+                Err(SqlError::new(sqlstate::AMBIGUOUS_COLUMN, message).with_detail(detail))
+            }
+            (Err(error), _) if error.sqlstate() == sqlstate::AMBIGUOUS_COLUMN => Err(error),
+            (Err(_), Some((_, value, ty))) => Ok(Bound::new(Expr::Const(value.clone()), *ty)),
+            (found, None) => self.column_or_word(found, ident, name),
+        }
+    }
+
+    /// What a name is that is no variable.
+    fn column_or_word(
+        &mut self,
+        found: Result<Bound>,
+        ident: &ast::Ident,
+        name: String,
+    ) -> Result<Bound> {
+        match found {
             Ok(found) => Ok(found),
             // It is a column, if of nobody knows which table.
             Err(error) if error.sqlstate() == sqlstate::AMBIGUOUS_COLUMN => Err(error),

@@ -58,7 +58,7 @@ use sqlparser::ast;
 use sqlparser::tokenizer::Location;
 use std::cell::OnceCell;
 use std::sync::Arc;
-use vellum_row::{EnumId, Settings, Type, Typmod};
+use vellum_row::{EnumId, Settings, Type, Typmod, Value};
 
 /// An expression while its surroundings are being bound.
 #[derive(Clone, Debug)]
@@ -183,6 +183,8 @@ pub(crate) struct Binder<'c> {
     pub text: &'c str,
     /// What may end it before it is done.
     pub ends: Option<Ends<'c>>,
+    /// The variables of the code that it is a statement of.
+    pub variables: &'c [(&'static str, Value, Type)],
     pub done: Done,
     /// Types of the parameters; `None`: not known (yet).
     pub params: Vec<Option<Type>>,
@@ -282,6 +284,7 @@ impl<'c> Binder<'c> {
             settings,
             text,
             ends: None,
+            variables: &[],
             done: Done::default(),
             params: Vec::new(),
             takes_params: true,

@@ -2,12 +2,15 @@
 //!
 //! Read: statements of SQL, `PERFORM`, `EXECUTE`, `IF`, `NULL`, `RAISE`, `RETURN`, blocks in each other with `EXCEPTION`. What asks for a variable, a loop or a cursor is `0A000`.
 //!
-//! A statement is everything up to its semicolon outside of brackets; it is kept as text, and read when it runs.
+//! A statement is everything up to its semicolon outside of brackets. It is kept as it stands in the text; that it can be read is seen before any of them runs.
 //!
 //! Not here: running it (`session/code`).
 
+use super::conditions::{state_of, states_named};
 use super::tokens;
 use crate::error::{Result, SqlError};
+use crate::sqlstate::{self, SqlState};
+use sqlparser::ast::Statement;
 use sqlparser::tokenizer::{Token, TokenWithSpan};
 
 /// Blocks and IFs in each other.
@@ -27,13 +30,12 @@ pub(crate) struct Handler {
     pub steps: Vec<Step>,
 }
 
-/// An error that is handled.
-#[derive(Clone, PartialEq, Eq, Debug)]
+/// Errors that are handled.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Condition {
-    /// By name.
-    Named(String),
-    /// By its SQLSTATE.
-    State(String),
+    /// All that are no end of the whole.
+    Others,
+    State(SqlState),
 }
 
 /// A statement of a block.
@@ -64,23 +66,28 @@ pub(crate) struct Raise {
     /// `debug`, `log`, `info`, `notice`, `warning` or `exception`.
     pub level: String,
     /// With `%` for each argument.
-    pub format: String,
+    pub format: Option<String>,
+    /// In place of a format: the name of an error, or its SQLSTATE, and that.
+    pub condition: Option<(String, SqlState)>,
     /// Expressions.
     pub arguments: Vec<String>,
     /// USING: names of options, and expressions.
     pub options: Vec<(String, String)>,
 }
 
-/// Reads code.
+/// Reads code. `refuse` is asked of each of its statements of SQL.
 ///
 /// # Errors
-/// `42601` for what is no code; `0A000` for what is not read.
-pub(crate) fn code(text: &str) -> Result<CodeBlock> {
+/// `42601` for what is no code, or no SQL in it; `0A000` for what is not read; `42704` for names of errors that there are not.
+pub(crate) fn code(text: &str, refuse: fn(&Statement) -> Result<()>) -> Result<CodeBlock> {
     let tokens = tokens::of(text)?;
     let mut reader = Reader {
+        text,
+        starts: tokens::starts(text, &tokens),
         tokens: &tokens,
         at: 0,
         depth: 0,
+        refuse,
     };
     reader.variables()?;
     reader.expect("begin")?;
@@ -92,23 +99,46 @@ pub(crate) fn code(text: &str) -> Result<CodeBlock> {
     }
 }
 
-/// An expression with these words, where they stand unquoted, in place of values.
+/// The target of a SELECT … INTO of a text, if there is one.
 ///
 /// # Errors
 /// `42601` for what is no text of SQL.
-pub(crate) fn with_values(text: &str, values: &[(&str, String)]) -> Result<String> {
-    let mut out = String::with_capacity(text.len());
+pub(crate) fn selected_into(text: &str) -> Result<Option<String>> {
+    let (mut last, mut first) = (String::new(), String::new());
     for own in tokens::of(text)? {
-        let word = word_of(&own.token);
-        let value = values
-            .iter()
-            .find(|(name, _)| word.as_deref() == Some(name));
-        match value {
-            Some((_, value)) => out.push_str(&format!("'{}'", value.replace('\'', "''"))),
-            None => out.push_str(&tokens::written(&own.token)),
+        match &own.token {
+            Token::Whitespace(_) => continue,
+            Token::SemiColon => {
+                first.clear();
+                continue;
+            }
+            _ => {}
         }
+        let word = word_of(&own.token).unwrap_or_default();
+        if last == "into" {
+            return Ok(Some(own.token.to_string()));
+        }
+        let inserts = ["insert", "merge", "as", "."].contains(&last.as_str());
+        if first.is_empty() {
+            first = own.token.to_string().to_lowercase();
+        }
+        let selects = [
+            "select", "with", "values", "table", "(", "insert", "update", "delete", "merge",
+        ];
+        let selects = selects.contains(&first.as_str());
+        last = match word.as_str() {
+            "" => own.token.to_string(),
+            "into" if inserts || !selects => String::new(),
+            _ => word,
+        };
     }
-    Ok(out)
+    Ok(None)
+}
+
+/// Whether one of these words stands in a text. It may be in a literal or in a longer word.
+pub(crate) fn mentions(text: &str, words: &[&str]) -> bool {
+    let text = text.to_ascii_lowercase();
+    words.iter().any(|word| text.contains(word))
 }
 
 /// An unquoted word, in small letters.
@@ -134,10 +164,38 @@ fn not_read(what: &str) -> SqlError {
     SqlError::unsupported(format!("{what} in DO"))
 }
 
+/// The only statement of a text.
+fn one_statement(text: &str) -> Result<Statement> {
+    crate::bind::refuse_kept(text)?;
+    let mut statements = super::statements(text)?;
+    match (statements.pop(), statements.is_empty()) {
+        (Some(statement), true) => Ok(statement),
+        _ => Err(SqlError::syntax("a statement of several statements")),
+    }
+}
+
+/// A literal of text.
+fn literal_of(token: &Token) -> Option<&str> {
+    match token {
+        Token::SingleQuotedString(text)
+        | Token::EscapedStringLiteral(text)
+        | Token::UnicodeStringLiteral(text) => Some(text),
+        Token::DollarQuotedString(text) => Some(&text.value),
+        _ => None,
+    }
+}
+
+/// The options of RAISE that are read.
+const OPTIONS: [&str; 4] = ["errcode", "message", "detail", "hint"];
+
 struct Reader<'t> {
+    text: &'t str,
     tokens: &'t [TokenWithSpan],
+    /// Where they begin in the text.
+    starts: Vec<usize>,
     at: usize,
     depth: usize,
+    refuse: fn(&Statement) -> Result<()>,
 }
 
 impl<'t> Reader<'t> {
@@ -199,7 +257,8 @@ impl<'t> Reader<'t> {
     /// The text up to one of these tokens, which stands outside of brackets and of CASE, and which is left there.
     fn text(&mut self, ends: &[&str], tokens: &[Token]) -> Result<String> {
         self.peek();
-        let mut text = String::new();
+        let start = self.at;
+        let mut end = start;
         let (mut brackets, mut cases) = (0usize, 0usize);
         loop {
             let token = match self.tokens.get(self.at).map(|own| &own.token) {
@@ -219,13 +278,41 @@ impl<'t> Reader<'t> {
                 _ if word == "end" => cases = cases.saturating_sub(1),
                 _ => {}
             }
-            text.push_str(&tokens::written(token));
             self.at += 1;
+            // Comments at the end are left away: they may reach to the end of their line.
+            if !matches!(token, Token::Whitespace(_)) {
+                end = self.at;
+            }
         }
-        let text = text.trim();
-        match text.is_empty() {
+        match end == start {
             true => Err(self.peek().map_or_else(ends_early, unexpected)),
-            false => Ok(text.to_owned()),
+            false => Ok(self.text[self.starts[start]..self.starts[end]].to_owned()),
+        }
+    }
+
+    /// A statement of SQL up to the semicolon.
+    fn statement(&mut self) -> Result<String> {
+        let text = self.text(&[], &[Token::SemiColon])?;
+        if let Some(target) = selected_into(&text)? {
+            return Err(match target.eq_ignore_ascii_case("found") {
+                true => not_read("INTO"),
+                false => SqlError::syntax(format!("\"{target}\" is not a known variable")),
+            });
+        }
+        (self.refuse)(&one_statement(&text)?)?;
+        Ok(text)
+    }
+
+    /// An expression, or what else stands behind SELECT.
+    fn expression(&mut self, ends: &[&str], tokens: &[Token]) -> Result<String> {
+        let text = self.text(ends, tokens)?;
+        let query = format!("SELECT {text}");
+        if selected_into(&query)?.is_some() {
+            return Err(SqlError::syntax("query is SELECT INTO"));
+        }
+        match one_statement(&query)? {
+            Statement::Query(_) => Ok(text),
+            _ => Err(SqlError::syntax("query is not a SELECT")),
         }
     }
 
@@ -237,7 +324,7 @@ impl<'t> Reader<'t> {
             while self.take("when") {
                 let mut conditions = Vec::new();
                 loop {
-                    conditions.push(self.condition()?);
+                    conditions.extend(self.conditions()?);
                     if !self.take("or") {
                         break;
                     }
@@ -254,16 +341,24 @@ impl<'t> Reader<'t> {
         Ok(CodeBlock { steps, handlers })
     }
 
-    fn condition(&mut self) -> Result<Condition> {
+    fn conditions(&mut self) -> Result<Vec<Condition>> {
         if self.take("sqlstate") {
-            return match self.next() {
-                Some(Token::SingleQuotedString(state)) => Ok(Condition::State(state.clone())),
-                other => Err(other.map_or_else(ends_early, unexpected)),
-            };
+            return Ok(vec![Condition::State(self.state()?)]);
         }
         let token = self.next().ok_or_else(ends_early)?;
         let name = word_of(token).ok_or_else(|| unexpected(token))?;
-        Ok(Condition::Named(name))
+        if name == "others" {
+            return Ok(vec![Condition::Others]);
+        }
+        let states = states_named(&name)?.into_iter();
+        Ok(states.map(Condition::State).collect())
+    }
+
+    /// The literal behind SQLSTATE.
+    fn state(&mut self) -> Result<SqlState> {
+        let token = self.next().ok_or_else(ends_early)?;
+        let text = literal_of(token).ok_or_else(|| unexpected(token))?;
+        state_of(text).ok_or_else(|| SqlError::syntax("invalid SQLSTATE code"))
     }
 
     /// Statements up to one of these words, which is left there.
@@ -319,11 +414,11 @@ impl<'t> Reader<'t> {
             }
             "perform" => {
                 self.at += 1;
-                Step::Perform(self.text(&[], &[Token::SemiColon])?)
+                Step::Perform(self.expression(&[], &[Token::SemiColon])?)
             }
             "execute" => {
                 self.at += 1;
-                let text = self.text(&["into", "using"], &[Token::SemiColon])?;
+                let text = self.expression(&["into", "using"], &[Token::SemiColon])?;
                 if self.peek() != Some(&Token::SemiColon) {
                     return Err(not_read("EXECUTE with INTO or USING"));
                 }
@@ -333,7 +428,7 @@ impl<'t> Reader<'t> {
             | "fetch" | "move" | "close" | "get" | "assert" | "call" | "commit" | "rollback" => {
                 return Err(not_read(&word.to_uppercase()));
             }
-            _ => Step::Sql(self.text(&[], &[Token::SemiColon])?),
+            _ => Step::Sql(self.statement()?),
         };
         self.end_of_statement()?;
         Ok(step)
@@ -342,7 +437,7 @@ impl<'t> Reader<'t> {
     fn choice(&mut self) -> Result<Step> {
         let (mut branches, mut otherwise) = (Vec::new(), Vec::new());
         loop {
-            let condition = self.text(&["then"], &[Token::SemiColon])?;
+            let condition = self.expression(&["then"], &[Token::SemiColon])?;
             self.expect("then")?;
             let steps = self.steps(&["elsif", "elseif", "else", "end"])?;
             branches.push((condition, steps));
@@ -367,35 +462,40 @@ impl<'t> Reader<'t> {
         }
         let levels = ["debug", "log", "info", "notice", "warning", "exception"];
         let found = levels.into_iter().find(|level| self.take(level));
-        let Some(Token::SingleQuotedString(format)) = self.peek() else {
-            return Err(not_read("RAISE without a text"));
-        };
-        self.at += 1;
         let mut raise = Raise {
             level: found.unwrap_or("exception").to_owned(),
-            format: format.clone(),
+            format: None,
+            condition: None,
             arguments: Vec::new(),
             options: Vec::new(),
         };
-        while self.take_token(&Token::Comma) {
-            let argument = self.text(&["using"], &[Token::Comma, Token::SemiColon])?;
+        if let Some(format) = self.peek().and_then(literal_of) {
+            self.at += 1;
+            raise.format = Some(format.to_owned());
+        } else if self.take("sqlstate") {
+            let state = self.state()?;
+            raise.condition = Some((state.as_str().to_owned(), state));
+        } else if self.peek_word().as_deref() != Some("using") {
+            let token = self.next().ok_or_else(ends_early)?;
+            let name = word_of(token).ok_or_else(|| unexpected(token))?;
+            let state = states_named(&name)?[0];
+            raise.condition = Some((name, state));
+        }
+        while raise.format.is_some() && self.take_token(&Token::Comma) {
+            let argument = self.expression(&["using"], &[Token::Comma, Token::SemiColon])?;
             raise.arguments.push(argument);
         }
         if self.take("using") {
             loop {
-                let name = self.peek_word().unwrap_or_default();
-                self.at += 1;
-                if !self.take_token(&Token::Eq) {
-                    return Err(self.peek().map_or_else(ends_early, unexpected));
-                }
-                let value = self.text(&[], &[Token::Comma, Token::SemiColon])?;
-                raise.options.push((name, value));
+                let option = self.option(&raise)?;
+                raise.options.push(option);
                 if !self.take_token(&Token::Comma) {
                     break;
                 }
             }
         }
-        let places = raise.format.replace("%%", "").matches('%').count();
+        let format = raise.format.as_deref().unwrap_or_default();
+        let places = format.replace("%%", "").matches('%').count();
         match places.cmp(&raise.arguments.len()) {
             std::cmp::Ordering::Equal => Ok(Step::Raise(raise)),
             std::cmp::Ordering::Less => {
@@ -405,6 +505,33 @@ impl<'t> Reader<'t> {
                 Err(SqlError::syntax("too few parameters specified for RAISE"))
             }
         }
+    }
+
+    /// An option of USING, with its expression.
+    fn option(&mut self, raise: &Raise) -> Result<(String, String)> {
+        let token = self.next().ok_or_else(ends_early)?;
+        let name = word_of(token).ok_or_else(|| unexpected(token))?;
+        if ["column", "constraint", "datatype", "table", "schema"].contains(&name.as_str()) {
+            return Err(not_read(&format!("{} of RAISE", name.to_uppercase())));
+        }
+        if !OPTIONS.contains(&name.as_str()) {
+            return Err(SqlError::syntax("unrecognized RAISE statement option"));
+        }
+        if !self.take_token(&Token::Eq) && !self.take_token(&Token::Assignment) {
+            return Err(self.peek().map_or_else(ends_early, unexpected));
+        }
+        let said = match name.as_str() {
+            "message" => raise.format.is_some(),
+            "errcode" => raise.condition.is_some(),
+            _ => false,
+        };
+        if said || raise.options.iter().any(|(own, _)| *own == name) {
+            let name = name.to_uppercase();
+            let text = format!("RAISE option already specified: {name}");
+            return Err(SqlError::new(sqlstate::SYNTAX_ERROR, text));
+        }
+        let value = self.expression(&[], &[Token::Comma, Token::SemiColon])?;
+        Ok((name, value))
     }
 }
 
@@ -416,7 +543,9 @@ mod tests {
     fn statements_end_at_semicolons_outside_of_brackets_and_literals() {
         let read = code(
             "begin -- a note; no end\n insert into t values (';', $q$;$q$); if case when true then 1 else 2 end = 1 then null; end if; \
-             perform f((select 1)); end",
+             perform f((select 1)) -- b; end
+ ; end",
+            |_| Ok(()),
         );
         let block = read.unwrap();
         let [
@@ -434,7 +563,13 @@ mod tests {
 
     #[test]
     fn what_is_no_code_or_asks_for_variables_is_refused() {
-        let state = |text| code(text).unwrap_err().sqlstate().as_str().to_owned();
+        let state = |text: &str| {
+            code(text, |_| Ok(()))
+                .unwrap_err()
+                .sqlstate()
+                .as_str()
+                .to_owned()
+        };
         for text in [
             "",
             "begin",

@@ -11,6 +11,7 @@ mod array_types;
 mod code;
 mod collations;
 mod commands;
+mod conditions;
 mod conflicts;
 mod constraints;
 mod copies;
@@ -43,8 +44,9 @@ mod views;
 pub(crate) mod walk;
 
 pub(crate) use absent::{Absent, Name as AbsentName, Shape as AbsentShape};
-pub(crate) use code::{CodeBlock, Condition, Raise, Step, code, with_values};
+pub(crate) use code::{CodeBlock, Condition, Raise, Step, code, mentions, selected_into};
 pub(crate) use commands::{Command, Reindexed};
+pub(crate) use conditions::{state_of, states_named};
 pub(crate) use conflicts::ConflictTarget;
 pub(crate) use constraints::altered_constraint;
 pub(crate) use copies::{CopyArgument, CopyOption, copy_options, filtered};

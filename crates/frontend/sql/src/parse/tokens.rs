@@ -47,11 +47,32 @@ pub(super) fn written(token: &Token) -> String {
             format!("\"{}\"", word.value.replace('"', "\"\""))
         }
         Token::SingleQuotedString(text) | Token::UnicodeStringLiteral(text) => literal(text),
+        Token::NationalStringLiteral(text) => format!("N{}", literal(text)),
         Token::EscapedStringLiteral(text) => {
             format!("E{}", literal(&text.replace('\\', "\\\\")))
         }
         other => other.to_string(),
     }
+}
+
+/// Where the tokens of a text begin, in bytes, and behind them where it ends: each ends where the next begins.
+pub(super) fn starts(text: &str, tokens: &[TokenWithSpan]) -> Vec<usize> {
+    let mut chars = text.char_indices();
+    let (mut at, mut place) = (0, Location { line: 1, column: 1 });
+    let mut starts = Vec::with_capacity(tokens.len() + 1);
+    for own in tokens {
+        let start = own.span.start;
+        while (place.line, place.column) < (start.line, start.column) {
+            let Some((byte, char)) = chars.next() else {
+                break;
+            };
+            at = byte + char.len_utf8();
+            place = behind(place, &text[byte..at]);
+        }
+        starts.push(at);
+    }
+    starts.push(text.len());
+    starts
 }
 
 /// A token of a text that begins at a place of another.

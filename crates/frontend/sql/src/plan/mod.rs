@@ -74,7 +74,7 @@ use sqlparser::ast;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 use vellum_row::Settings;
-use vellum_row::{Type, Typmod};
+use vellum_row::{Type, Typmod, Value};
 
 /// A compiled statement.
 #[derive(Debug)]
@@ -236,6 +236,8 @@ pub(crate) struct Surroundings<'c> {
     pub text: &'c str,
     /// What may end it.
     pub ends: Option<Ends<'c>>,
+    /// The variables of the code that it is a statement of.
+    pub variables: &'c [(&'static str, Value, Type)],
 }
 
 impl<'c> Surroundings<'c> {
@@ -243,6 +245,7 @@ impl<'c> Surroundings<'c> {
     pub fn binder(self) -> Binder<'c> {
         let mut binder = Binder::new(self.catalog, self.search_path, self.settings, self.text);
         binder.ends = self.ends;
+        binder.variables = self.variables;
         binder
     }
 }

@@ -25,6 +25,7 @@ impl Env<'_> {
             settings: self.forms,
             text: "",
             ends: None,
+            variables: &[],
         }
     }
 

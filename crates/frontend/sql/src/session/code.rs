@@ -1,19 +1,25 @@
 //! DO: code that is run once, its statements one after the other in the transaction of the DO.
 //!
-//! A block with EXCEPTION has a savepoint: what it has done until an error is taken back before that is handled. Cancelling and the end of the server are no errors that a block handles.
+//! A block with EXCEPTION has a savepoint: what it has done until an error is taken back before that is handled. Cancelling, the end of the time that all of it has, and the end of the server are no errors that a block handles.
+//!
+//! What is not read, and what cannot stand in code, is refused before anything runs: a block cannot handle it.
+//!
+//! Its variables are FOUND, and in handlers SQLERRM and SQLSTATE. A statement that names one is compiled each time that it runs, with the value.
 //!
 //! Not here: what code says (`parse/code`).
 
 use super::blocks::stands_alone;
-use super::run::Output;
+use super::run::{Output, Prepared};
 use super::simple::is_program;
 use super::{Progress, Session};
 use crate::error::{Fields, Result, SqlError};
-use crate::parse::{CodeBlock, Command, Condition, Raise, Step, code, with_values};
+use crate::parse::{self, state_of, states_named, with_stack};
+use crate::parse::{CodeBlock, Command, Condition, Raise, Step, code, mentions, selected_into};
 use crate::sqlstate::{self, SqlState};
 use crate::wire::{CommandTag, CopyShape, Field, Format, OutputRow, Sink, Told};
-use sqlparser::ast::Statement;
-use vellum_row::{Value, output};
+use sqlparser::ast::{SetExpr, Statement};
+use std::sync::Arc;
+use vellum_row::{Type, Value, output};
 
 /// The savepoint of a block: a name that no text can have.
 const POINT: &str = "the savepoint of a block of code, longer than any name in a text";
@@ -21,59 +27,8 @@ const POINT: &str = "the savepoint of a block of code, longer than any name in a
 /// DOs inside each other.
 const CODE_DEPTH: usize = 20;
 
-/// Names of errors, as EXCEPTION has them.
-const CONDITIONS: &[(&str, &str)] = &[
-    ("cardinality_violation", "21000"),
-    ("case_not_found", "20000"),
-    ("check_violation", "23514"),
-    ("connection_exception", "08000"),
-    ("data_exception", "22000"),
-    ("deadlock_detected", "40P01"),
-    ("dependent_objects_still_exist", "2BP01"),
-    ("division_by_zero", "22012"),
-    ("duplicate_alias", "42712"),
-    ("duplicate_column", "42701"),
-    ("duplicate_cursor", "42P03"),
-    ("duplicate_database", "42P04"),
-    ("duplicate_function", "42723"),
-    ("duplicate_object", "42710"),
-    ("duplicate_prepared_statement", "42P05"),
-    ("duplicate_schema", "42P06"),
-    ("duplicate_table", "42P07"),
-    ("exclusion_violation", "23P01"),
-    ("feature_not_supported", "0A000"),
-    ("foreign_key_violation", "23503"),
-    ("insufficient_privilege", "42501"),
-    ("integrity_constraint_violation", "23000"),
-    ("internal_error", "XX000"),
-    ("invalid_column_reference", "42P10"),
-    ("invalid_foreign_key", "42830"),
-    ("invalid_parameter_value", "22023"),
-    ("invalid_schema_name", "3F000"),
-    ("invalid_table_definition", "42P16"),
-    ("invalid_text_representation", "22P02"),
-    ("lock_not_available", "55P03"),
-    ("no_data_found", "P0002"),
-    ("not_null_violation", "23502"),
-    ("numeric_value_out_of_range", "22003"),
-    ("object_in_use", "55006"),
-    ("object_not_in_prerequisite_state", "55000"),
-    ("query_canceled", "57014"),
-    ("raise_exception", "P0001"),
-    ("serialization_failure", "40001"),
-    ("string_data_right_truncation", "22001"),
-    ("syntax_error", "42601"),
-    ("undefined_column", "42703"),
-    ("undefined_function", "42883"),
-    ("undefined_object", "42704"),
-    ("undefined_table", "42P01"),
-    ("datatype_mismatch", "42804"),
-    ("datetime_field_overflow", "22008"),
-    ("invalid_datetime_format", "22007"),
-    ("null_value_not_allowed", "22004"),
-    ("unique_violation", "23505"),
-    ("wrong_object_type", "42809"),
-];
+/// Names of the variables.
+const VARIABLES: [&str; 3] = ["found", "sqlerrm", "sqlstate"];
 
 /// How a list of statements ends.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -136,15 +91,22 @@ impl Session {
         if self.code_depth >= CODE_DEPTH {
             return Err(crate::parse::too_deep());
         }
-        let block = code(text)?;
+        // Its places are those of its own text.
+        let block = code(text, refuse).map_err(SqlError::of_other_text)?;
+        if self.code_depth == 0 {
+            self.code_deadline = self.waiting(&self.cancel).deadline();
+        }
         self.start_statement()?;
         // Nothing in it has a transaction of its own.
         let several = std::mem::replace(&mut self.several, true);
+        let found = std::mem::replace(&mut self.code_found, false);
+        let variables = std::mem::take(&mut self.code_variables);
         self.code_depth += 1;
         let done = self.code_block(&block, None, &mut Silent(sink));
         self.code_depth -= 1;
+        self.code_variables = variables;
+        self.code_found = found;
         self.several = several;
-        // Its places are those of its own text.
         done.map_err(SqlError::of_other_text)?;
         Ok(CommandTag::plain("DO"))
     }
@@ -157,10 +119,6 @@ impl Session {
     ) -> Result<Flow> {
         if block.handlers.is_empty() {
             return self.code_steps(&block.steps, handled, sink);
-        }
-        let conditions = block.handlers.iter().flat_map(|one| &one.conditions);
-        for condition in conditions {
-            states_of(condition)?;
         }
         self.start_statement()?;
         let beside = (self.cursors.declared(), self.changed.len());
@@ -185,9 +143,13 @@ impl Session {
         self.cursors.forget_from(declared);
         self.undo_settings(changed);
         let state = error.sqlstate().as_str().to_owned();
+        let ended = ["57014", "57P01", "57P02", "57P03"].contains(&state.as_str());
+        if ended && self.waiting(&self.cancel).look_cancelled().is_err() {
+            return Err(error);
+        }
         for handler in &block.handlers {
             let mut conditions = handler.conditions.iter();
-            if conditions.any(|condition| handles(condition, &state)) {
+            if conditions.any(|condition| handles(*condition, &state)) {
                 return self.code_steps(&handler.steps, Some(&error), sink);
             }
         }
@@ -201,17 +163,28 @@ impl Session {
         sink: &mut Silent<'_>,
     ) -> Result<Flow> {
         for step in steps {
-            self.cancel.check()?;
+            self.waiting(&self.cancel).look_cancelled()?;
             let flow = match step {
                 Step::Nothing => Flow::Next,
                 Step::Return => Flow::Return,
-                Step::Sql(text) => self.code_statement(text, false, sink)?,
+                Step::Sql(text) => self.static_statement(text, false, handled, sink)?,
                 Step::Perform(text) => {
-                    let text = with_error(text, handled)?;
-                    self.code_statement(&format!("SELECT {text}"), true, sink)?
+                    let text = format!("SELECT {text}");
+                    self.static_statement(&text, true, handled, sink)?
                 }
-                Step::Execute(text) => match self.code_text(text, handled)? {
-                    Some(text) => self.code_statement(&text, true, sink)?,
+                Step::Execute(text) => match self.code_text(text, handled, sink)? {
+                    Some(text) => {
+                        if selected_into(&text)?.is_some() {
+                            let text = "EXECUTE of SELECT ... INTO is not implemented";
+                            return Err(SqlError::unsupported(text));
+                        }
+                        let found = self.code_found;
+                        let statements = with_stack(|| self.prepare_text(&text))?;
+                        let done = with_stack(|| self.code_statements(&statements, true, sink));
+                        // It tells of statements that stand in the code.
+                        self.code_found = found;
+                        done?
+                    }
                     None => {
                         let text = "query string argument of EXECUTE is null";
                         return Err(SqlError::new(sqlstate::NULL_VALUE_NOT_ALLOWED, text));
@@ -236,8 +209,7 @@ impl Session {
                 } => {
                     let mut chosen = otherwise;
                     for (condition, steps) in branches {
-                        let condition = format!("({condition})::boolean");
-                        if self.code_value(&condition, handled)? == Value::Bool(true) {
+                        if self.code_condition(condition, handled, sink)? {
                             chosen = steps;
                             break;
                         }
@@ -253,24 +225,70 @@ impl Session {
         Ok(Flow::Next)
     }
 
-    /// One statement of SQL. `queries`: one that returns rows may stand here.
-    fn code_statement(&mut self, text: &str, queries: bool, sink: &mut Silent<'_>) -> Result<Flow> {
-        let statements = self.prepare_text(text)?;
-        for prepared in &statements {
+    /// A statement of SQL that stands in the code. `queries`: one that returns rows may stand here.
+    fn static_statement(
+        &mut self,
+        text: &str,
+        queries: bool,
+        handled: Option<&SqlError>,
+        sink: &mut Silent<'_>,
+    ) -> Result<Flow> {
+        let statements = self.prepare_code(text, handled)?;
+        let done = with_stack(|| self.code_statements(&statements, queries, sink));
+        self.code_variables.clear();
+        done
+    }
+
+    /// A text of the code. Its variables have their values until they are cleared.
+    fn prepare_code(
+        &mut self,
+        text: &str,
+        handled: Option<&SqlError>,
+    ) -> Result<Vec<Arc<Prepared>>> {
+        self.code_variables.clear();
+        if !mentions(text, &VARIABLES) {
+            return with_stack(|| self.prepare_text(text));
+        }
+        let statements = with_stack(|| parse::statements(text))?.into_iter();
+        let statements = statements.map(|statement| Self::prepare_one(text, statement, &[]));
+        let statements = statements.collect();
+        let found = Value::Bool(self.code_found);
+        self.code_variables.push(("found", found, Type::Bool));
+        if let Some(error) = handled {
+            let state = error.sqlstate();
+            let values = [("sqlerrm", error.message()), ("sqlstate", state.as_str())];
+            let values = values.map(|(name, value)| (name, Value::text(value), Type::Text));
+            self.code_variables.extend(values);
+        }
+        Ok(statements)
+    }
+
+    /// Statements of SQL.
+    fn code_statements(
+        &mut self,
+        statements: &[Arc<Prepared>],
+        queries: bool,
+        sink: &mut Silent<'_>,
+    ) -> Result<Flow> {
+        for prepared in statements {
             let statement = &prepared.statement;
             if is_program(statement) {
-                if matches!(statement, Statement::Query(_)) && !queries {
-                    let text = "query has no destination for result data";
-                    let hint =
-                        "If you want to discard the results of a SELECT, use PERFORM instead.";
-                    return Err(SqlError::syntax(text).with_hint(hint));
-                }
                 self.start_statement()?;
-                self.run_program(prepared, &[], &[], Output::Drop)?;
+                if !queries && (selects(statement) || self.program(prepared)?.returns) {
+                    return Err(no_destination());
+                }
+                let done = self.run_program(prepared, &[], &[], Output::Drop);
+                self.tell_kept(sink)?;
+                self.code_found = done?.rows() > 0;
                 continue;
             }
-            if let Some(what) = refused(statement) {
-                return Err(SqlError::unsupported(format!("{what} in DO")));
+            refuse(statement)?;
+            let shows = matches!(
+                statement,
+                Statement::ShowVariable { .. } | Statement::Explain { .. }
+            );
+            if shows && !queries {
+                return Err(no_destination());
             }
             match self.command(prepared, &[], &[], false, sink)? {
                 Progress::Complete => {}
@@ -280,23 +298,75 @@ impl Session {
         Ok(Flow::Next)
     }
 
-    /// The value of an expression.
-    fn code_value(&mut self, text: &str, handled: Option<&SqlError>) -> Result<Value> {
-        let text = format!("SELECT {}", with_error(text, handled)?);
-        let statements = self.prepare_text(&text)?;
-        let ([prepared], mut rows) = (statements.as_slice(), Vec::new()) else {
+    /// Tells the notices of programs.
+    fn tell_kept(&mut self, sink: &mut Silent<'_>) -> Result<()> {
+        for notice in std::mem::take(&mut self.code_notices) {
+            self.tell_notice(&notice, sink)?;
+        }
+        Ok(())
+    }
+
+    /// The value of an expression: of the only column of the only row, NULL if there is no row.
+    fn code_value(
+        &mut self,
+        text: &str,
+        handled: Option<&SqlError>,
+        sink: &mut Silent<'_>,
+    ) -> Result<Value> {
+        let statements = self.prepare_code(&format!("SELECT {text}"), handled)?;
+        let done = with_stack(|| self.only_value(&statements));
+        self.code_variables.clear();
+        self.tell_kept(sink)?;
+        done
+    }
+
+    fn only_value(&mut self, statements: &[Arc<Prepared>]) -> Result<Value> {
+        let [prepared] = statements else {
             return Err(SqlError::syntax("an expression of several statements"));
         };
         self.start_statement()?;
+        let columns = self.program(prepared)?.fields().len();
+        if columns != 1 {
+            return Err(SqlError::syntax(format!(
+                "query returned {columns} columns"
+            )));
+        }
+        let mut rows = Vec::new();
         self.run_program(prepared, &[], &[], Output::Values(&mut rows))?;
-        let first = rows.into_iter().next();
-        let value = first.and_then(|row| row.into_iter().next());
+        if rows.len() > 1 {
+            let text = "query returned more than one row";
+            return Err(SqlError::new(sqlstate::CARDINALITY_VIOLATION, text));
+        }
+        let value = rows.pop().and_then(|mut row| row.pop());
         Ok(value.unwrap_or(Value::Null))
     }
 
+    /// Whether a condition is true. What is no boolean is read as one.
+    fn code_condition(
+        &mut self,
+        text: &str,
+        handled: Option<&SqlError>,
+        sink: &mut Silent<'_>,
+    ) -> Result<bool> {
+        match self.code_value(text, handled, sink)? {
+            Value::Null => Ok(false),
+            Value::Bool(value) => Ok(value),
+            other => {
+                let mut shown = String::new();
+                output(other.as_ref(), &self.settings.forms, &mut shown);
+                Ok(self.of_text(Type::Bool, &shown)? == Value::Bool(true))
+            }
+        }
+    }
+
     /// The same as a text; `None` for NULL.
-    fn code_text(&mut self, text: &str, handled: Option<&SqlError>) -> Result<Option<String>> {
-        let value = self.code_value(text, handled)?;
+    fn code_text(
+        &mut self,
+        text: &str,
+        handled: Option<&SqlError>,
+        sink: &mut Silent<'_>,
+    ) -> Result<Option<String>> {
+        let value = self.code_value(text, handled, sink)?;
         if value.as_ref().is_null() {
             return Ok(None);
         }
@@ -313,7 +383,7 @@ impl Session {
     ) -> Result<()> {
         let mut message = String::new();
         let mut arguments = raise.arguments.iter();
-        let mut rest = raise.format.as_str();
+        let mut rest = raise.format.as_deref().unwrap_or_default();
         while let Some(at) = rest.find('%') {
             message.push_str(&rest[..at]);
             rest = &rest[at + 1..];
@@ -322,30 +392,49 @@ impl Session {
                 rest = behind;
                 continue;
             }
-            let argument = arguments.next().map(|text| self.code_text(text, handled));
-            let argument = argument.transpose()?.flatten();
+            let argument = match arguments.next() {
+                Some(text) => self.code_text(text, handled, sink)?,
+                None => None,
+            };
             message.push_str(argument.as_deref().unwrap_or("<NULL>"));
         }
         message.push_str(rest);
+        let mut said = raise.format.is_some();
         let (mut state, mut detail, mut hint) = (None, None, None);
         for (name, text) in &raise.options {
-            let value = self.code_text(text, handled)?;
-            let place = match name.as_str() {
-                "errcode" => &mut state,
-                "detail" => &mut detail,
-                "hint" => &mut hint,
-                "message" => {
-                    message = value.unwrap_or_default();
-                    continue;
-                }
-                other => return Err(SqlError::unsupported(format!("{other} of RAISE"))),
+            let Some(value) = self.code_text(text, handled, sink)? else {
+                let text = "RAISE statement option cannot be null";
+                return Err(SqlError::new(sqlstate::NULL_VALUE_NOT_ALLOWED, text));
             };
-            *place = value;
+            match name.as_str() {
+                "errcode" => state = Some(value),
+                "detail" => detail = Some(value),
+                "hint" => hint = Some(value),
+                _ => {
+                    message = value;
+                    said = true;
+                }
+            }
         }
-        let state = match state {
+        let mut state = match state {
             None => None,
-            Some(state) => Some(state_named(&state).ok_or_else(|| unknown(&state))?),
+            Some(state) => match state_of(&state) {
+                Some(state) => Some(state),
+                None => states_named(&state)?.first().copied(),
+            },
         };
+        if let Some((name, own)) = &raise.condition {
+            state = Some(*own);
+            if !said {
+                message = name.clone();
+            }
+        } else if !said {
+            let plain = match raise.level.as_str() {
+                "exception" => SqlState::of("P0001"),
+                _ => sqlstate::SUCCESSFUL_COMPLETION,
+            };
+            message = state.unwrap_or(plain).as_str().to_owned();
+        }
         if raise.level == "exception" {
             let state = state.unwrap_or(SqlState::of("P0001"));
             let mut error = SqlError::new(state, message);
@@ -361,6 +450,7 @@ impl Session {
             "warning" => Fields::warning(state.unwrap_or(sqlstate::WARNING), message),
             // Nobody has asked to hear these.
             "debug" | "log" => return Ok(()),
+            "info" => Fields::info(message),
             _ => Fields::notice(message),
         };
         if let Some(state) = state {
@@ -374,17 +464,31 @@ impl Session {
     }
 }
 
-/// An expression with the message and the SQLSTATE of the error that is handled.
-fn with_error(text: &str, handled: Option<&SqlError>) -> Result<String> {
-    match handled {
-        None => Ok(text.to_owned()),
-        Some(error) => with_values(
-            text,
-            &[
-                ("sqlerrm", error.message().to_owned()),
-                ("sqlstate", error.sqlstate().as_str().to_owned()),
-            ],
-        ),
+/// Whether a statement is a query. WITH may stand in front of one that writes.
+fn selects(statement: &Statement) -> bool {
+    let Statement::Query(query) = statement else {
+        return false;
+    };
+    !matches!(
+        *query.body,
+        SetExpr::Insert(_) | SetExpr::Update(_) | SetExpr::Delete(_) | SetExpr::Merge(_)
+    )
+}
+
+/// `42601`
+#[cold]
+fn no_destination() -> SqlError {
+    let hint = "If you want to discard the results of a SELECT, use PERFORM instead.";
+    SqlError::syntax("query has no destination for result data").with_hint(hint)
+}
+
+/// # Errors
+/// `0A000` for a statement that cannot stand in code.
+fn refuse(statement: &Statement) -> Result<()> {
+    match refused(statement) {
+        None => Ok(()),
+        Some(_) if is_program(statement) => Ok(()),
+        Some(what) => Err(SqlError::unsupported(format!("{what} in DO"))),
     }
 }
 
@@ -409,45 +513,13 @@ fn refused(statement: &Statement) -> Option<&'static str> {
     }
 }
 
-/// The SQLSTATE of a name or of itself.
-fn state_named(name: &str) -> Option<SqlState> {
-    let mut known = CONDITIONS.iter();
-    if let Some((_, state)) = known.find(|(own, _)| *own == name) {
-        return Some(SqlState::of(state));
-    }
-    let mut bytes = name.bytes();
-    let valid =
-        name.len() == 5 && bytes.all(|byte| byte.is_ascii_digit() || byte.is_ascii_uppercase());
-    valid.then(|| SqlState::of(name))
-}
-
-/// `42704`
-#[cold]
-fn unknown(name: &str) -> SqlError {
-    let message = format!("unrecognized exception condition \"{name}\"");
-    SqlError::new(sqlstate::UNDEFINED_OBJECT, message)
-}
-
-/// The SQLSTATE that a condition names; `None` for all of them.
-fn states_of(condition: &Condition) -> Result<Option<SqlState>> {
+fn handles(condition: Condition, state: &str) -> bool {
     match condition {
-        Condition::Named(name) if name == "others" => Ok(None),
-        Condition::Named(name) | Condition::State(name) => match state_named(name) {
-            Some(state) => Ok(Some(state)),
-            None => Err(unknown(name)),
-        },
-    }
-}
-
-fn handles(condition: &Condition, state: &str) -> bool {
-    let ended = ["57014", "57P01", "57P02", "57P03"].contains(&state);
-    match states_of(condition) {
-        Ok(None) => !ended,
-        Ok(Some(own)) => {
+        Condition::Others => !["57014", "P0004"].contains(&state),
+        Condition::State(own) => {
             let own = own.as_str();
             // A whole class ends in zeros.
             own == state || own.ends_with("000") && own[..2] == state[..2]
         }
-        Err(_) => false,
     }
 }

@@ -4,9 +4,9 @@
 //! statement. They change nothing, but hold what they found: targets of foreign keys stay until the transaction ends, which nobody can
 //! tell from now on.
 
+use super::Session;
 use super::maintenance::no_schema;
 use super::run::{RETRIES, is_conflict};
-use super::{Session, Waiting};
 use crate::bind::object_name;
 use crate::catalog::{Catalog, Oid, Relation, Timing};
 use crate::error::{Result, SqlError};
@@ -69,10 +69,8 @@ impl Session {
         if !self.open.as_deref().is_some_and(owes) {
             return Ok(());
         }
-        let statement_ms = self.settings.number("statement_timeout");
-        let lock_ms = self.settings.number("lock_timeout");
         let cancel = self.cancel.clone();
-        let waiting = RefCell::new(Waiting::new(&cancel, statement_ms, lock_ms));
+        let waiting = RefCell::new(self.waiting(&cancel));
         let shared = self.shared.clone();
         let memory = self.work_memory();
         let mut point = None;

@@ -4,7 +4,7 @@
 //! the table as it was. So the modes up to ROW EXCLUSIVE are those of writers (ACCESS SHARE is nobody's), and all others keep
 //! writers and each other out: as PostgreSQL's do, or stronger. No mode keeps readers out.
 
-use super::{Session, Waiting};
+use super::Session;
 use crate::catalog::{Kind, Mode, Oid};
 use crate::error::{Result, SqlError};
 use crate::roles::Rights;
@@ -71,9 +71,7 @@ impl Session {
             _ => Mode::Alone,
         };
         let cancel = self.cancel.clone();
-        let statement_ms = self.settings.number("statement_timeout");
-        let lock_ms = self.settings.number("lock_timeout");
-        let mut waiting = Waiting::new(&cancel, statement_ms, lock_ms);
+        let mut waiting = self.waiting(&cancel);
         let Some(open) = &mut self.open else {
             return Err(SqlError::internal("a block without transaction"));
         };

@@ -170,6 +170,14 @@ pub struct Session {
     several: bool,
     /// How many DOs are run inside each other, each by the EXECUTE of another.
     code_depth: usize,
+    /// When the outermost of them has to end, by the monotonic clock; `None`: never.
+    code_deadline: Option<u64>,
+    /// Whether the last statement of the code that runs has met a row.
+    code_found: bool,
+    /// What the statement of code that runs may name.
+    code_variables: Vec<(&'static str, vellum_row::Value, vellum_row::Type)>,
+    /// What programs of code have to tell.
+    code_notices: Vec<crate::error::Fields>,
     /// The transaction, which is no block, has run a portal: what ends its own transaction may not follow in the same pipeline.
     pipelined: bool,
     /// The statement that runs has a transaction of its own.
@@ -259,6 +267,10 @@ impl Session {
             rest: VecDeque::new(),
             several: false,
             code_depth: 0,
+            code_deadline: None,
+            code_found: false,
+            code_variables: Vec::new(),
+            code_notices: Vec::new(),
             pipelined: false,
             alone: false,
             copy: None,

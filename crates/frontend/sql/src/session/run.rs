@@ -211,7 +211,6 @@ impl Session {
         search_path: &'s [Oid],
         text: &'s str,
     ) -> Surroundings<'s> {
-        let statement_ms = self.settings.number("statement_timeout");
         Surroundings {
             catalog: self.image(),
             search_path,
@@ -219,8 +218,9 @@ impl Session {
             text,
             ends: Some(Ends {
                 cancel: &self.cancel,
-                deadline: Waiting::new(&self.cancel, statement_ms, 0).deadline(),
+                deadline: self.waiting(&self.cancel).deadline(),
             }),
+            variables: &self.code_variables,
         }
     }
 
@@ -269,10 +269,8 @@ impl Session {
         formats: &[Format],
         mut output: Output<'_>,
     ) -> Result<CommandTag> {
-        let statement_ms = self.settings.number("statement_timeout");
-        let lock_ms = self.settings.number("lock_timeout");
         let cancel = self.cancel.clone();
-        let waiting = Waiting::new(&cancel, statement_ms, lock_ms).until(sets.deadline);
+        let waiting = self.waiting(&cancel).until(sets.deadline);
         let waiting = RefCell::new(waiting);
         if let Some(open) = &self.open {
             open.advisory.begin_statement();
@@ -506,6 +504,8 @@ impl Session {
             for notice in notices.take() {
                 super::notices::tell(&self.settings, &notice, *sink)?;
             }
+        } else if self.code_depth > 0 {
+            self.code_notices.extend(notices.take());
         }
         let done = match done {
             Ok(done) => done,

@@ -5,10 +5,10 @@
 //!
 //! Crash: the schemas of sessions that were open stay behind, and are dropped when the database is opened.
 
+use super::Session;
 use super::environment::Asked;
 use super::run::is_conflict;
 use super::transaction::{Characteristics, Open};
-use super::{Session, Waiting};
 use crate::catalog::{Catalog, Change, Kind, Oid};
 use crate::database::Shared;
 use crate::ddl::Ddl;
@@ -77,10 +77,8 @@ impl Session {
         mut work: impl FnMut(&mut Ddl<'_>) -> Result<R>,
     ) -> Result<(R, Vec<Fields>)> {
         let cancel = self.cancel.clone();
-        let statement_ms = self.settings.number("statement_timeout");
-        let lock_ms = self.settings.number("lock_timeout");
         let memory = self.settings.number("maintenance_work_mem");
-        let mut waiting = Waiting::new(&cancel, statement_ms, lock_ms);
+        let mut waiting = self.waiting(&cancel);
         let mut tries = 0;
         let at_commit = self.temporary.at_commit.clone();
         let mut point = None;

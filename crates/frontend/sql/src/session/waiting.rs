@@ -1,6 +1,6 @@
 //! Limits of a statement: cancelling, `statement_timeout`, `lock_timeout`; and what it has to wait for.
 
-use super::CancelHandle;
+use super::{CancelHandle, Session};
 use crate::error::{Result, SqlError};
 use crate::lock::Obstacle;
 use crate::sqlstate;
@@ -91,5 +91,16 @@ impl<'w> Waiting<'w> {
             return Err(SqlError::new(sqlstate::LOCK_NOT_AVAILABLE, text));
         }
         Ok(())
+    }
+}
+
+impl Session {
+    /// The limits of a statement that starts now, as they are set. In code those of all of it go on.
+    pub(super) fn waiting<'w>(&self, cancel: &'w CancelHandle) -> Waiting<'w> {
+        let lock_ms = self.settings.number("lock_timeout");
+        match self.code_depth {
+            0 => Waiting::new(cancel, self.settings.number("statement_timeout"), lock_ms),
+            _ => Waiting::new(cancel, 0, lock_ms).until(self.code_deadline),
+        }
     }
 }

@@ -215,3 +215,55 @@ fn code_has_no_transactions_cursors_and_copies_of_its_own() {
     assert_eq!(client.state(&format!("do $$ begin {text} end $$")), "54001");
     client.ok("do $$ begin execute $a$do $b$ begin execute $c$do 'begin null; end'$c$; end $b$ $a$; end $$");
 }
+
+#[test]
+fn code_tells_what_it_raises_and_what_its_statements_tell() {
+    let mut client = Client::new();
+    let heard = told(
+        &mut client,
+        "do $$ begin raise notice E'a\\tb % %%', 1; raise info $a$i$a$; raise notice '%', N'it''s'; raise notice using message = 'm'; raise notice unique_violation; \
+         perform pg_advisory_unlock(77); raise debug 'd'; end $$",
+    );
+    let warning = "you don't own a lock of type ExclusiveLock";
+    assert_eq!(
+        heard,
+        ["a\tb 1 %", "i", "it's", "m", "unique_violation", warning]
+    );
+    client.ok("set client_min_messages = error");
+    let heard = told(
+        &mut client,
+        "do $$ begin raise info 'i'; raise warning 'w'; end $$",
+    );
+    assert_eq!(heard, ["i"]);
+}
+
+#[test]
+fn code_has_one_statement_timeout_which_it_does_not_handle() {
+    let mut client = Client::new();
+    client.ok("create table t (a int)");
+    client.ok("set statement_timeout = 200");
+    let each = "perform pg_sleep(0.15);";
+    for code in [
+        format!("begin insert into t values (1); {each} {each} end"),
+        format!("begin begin {each} {each} exception when query_canceled then null; end; end"),
+        format!("begin {each} {each} exception when others then insert into t values (2); end"),
+    ] {
+        assert_eq!(client.state(&format!("do $$ {code} $$")), "57014", "{code}");
+    }
+    client.ok("set statement_timeout = 0");
+    client.ok("do $$ begin set local statement_timeout = 1; perform pg_sleep(0.02); end $$");
+    client.ok("do $$ begin if exists (select from t) then raise exception 'rows'; end if; end $$");
+}
+
+#[test]
+fn code_in_code_has_the_stack_that_its_statements_need() {
+    let mut client = Client::new();
+    let sum = vec!["1"; 2000].join("+");
+    let mut code = format!("select {sum}");
+    for number in 0..19 {
+        let (begins, ends) = ("begin ".repeat(45), "end; ".repeat(45));
+        let tag = format!("$a{number}$");
+        code = format!("do {tag} {begins} execute $x{number}${code}$x{number}$; {ends} {tag}");
+    }
+    client.ok(&code);
+}
