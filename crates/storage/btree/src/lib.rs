@@ -63,7 +63,7 @@ pub use redo::Redo;
 pub use tree::{Entry, Tree, TreeKind};
 pub use verify::{Finding, RowVisitor, TreeStatistics};
 pub use watch::PageCount;
-pub use write::{LeafWrite, Logged, Logging, RowRedo};
+pub use write::{Fill, LeafWrite, Logged, Logging, RowRedo};
 
 #[cfg(test)]
 mod tests;

@@ -9,7 +9,7 @@ use crate::change::Change;
 use crate::context::Journal;
 use crate::descend::Target;
 use crate::node::build::{Builder, Frame, entry, frame_of, join, lower_fence, upper_fence};
-use crate::node::layout::NodeRead;
+use crate::node::layout::{NodeRead, OPEN_LOWER, OPEN_UPPER};
 use crate::tree::Tree;
 use vellum_base::{PageId, Result};
 use vellum_buffer::{Exclusive, PageBuf, PageRead};
@@ -51,11 +51,25 @@ const fn worth(page_size: usize) -> usize {
     page_size / 8 * 7
 }
 
-/// True if two neighbours are surely not worth joining. A joined page has what both have, and their keys share no more of their
-/// front than they did, so no record gets shorter.
-fn are_too_full<P: PageRead + ?Sized>(one: &P, other: &P) -> bool {
-    let some = one.shape().count > 0 && other.shape().count > 0;
-    some && bytes_of_records(one) + bytes_of_records(other) > worth(one.size())
+/// True if a page's records do not fit a page whose keys share nothing of their front, as those of the first and the last page of a
+/// level do. An empty page there can be joined with its neighbour only when that says no: a queue's first leaf is empty before the
+/// second, which is full, has lost a row.
+#[inline]
+pub(crate) fn needs_prefix<P: PageRead + ?Sized>(page: &P) -> bool {
+    let (shape, prefix) = (page.shape(), page.fences().prefix);
+    prefix * shape.count > shape.free
+}
+
+/// True if two neighbours are surely not worth joining, or do not fit. A joined page has what both have, and their keys share no more of
+/// their front than they did, so no record gets shorter.
+fn are_too_full<P: PageRead + ?Sized>(left: &P, right: &P) -> bool {
+    let (low, high) = (left.shape(), right.shape());
+    if low.count > 0 && high.count > 0 {
+        return bytes_of_records(left) + bytes_of_records(right) > worth(left.size());
+    }
+    // Inner pages with one child are joined, or given another one, whatever their neighbour has.
+    let shares_nothing = low.open & OPEN_LOWER != 0 || high.open & OPEN_UPPER != 0;
+    low.level == 0 && shares_nothing && (needs_prefix(left) || needs_prefix(right))
 }
 
 impl Tree {
@@ -127,12 +141,18 @@ impl Tree {
         };
         let count = above.shape().count;
         let index = target.child_index(&above, count);
-        if !is_underfull(&path.page) {
-            return Ok(if path.page.validate() {
+        let nothing = |is_so: bool| {
+            if is_so {
                 Outcome::Nothing
             } else {
                 Outcome::Changed
-            });
+            }
+        };
+        let is_small = is_underfull(&path.page);
+        // A leaf that is not small takes an empty one on its left, if that is what was waited for (`needs_prefix`).
+        let may_take_left = level == 0 && index > 0 && !needs_prefix(&path.page);
+        if !is_small && !may_take_left {
+            return Ok(nothing(path.page.validate()));
         }
         if count == 0 {
             return Ok(if above.validate() {
@@ -141,23 +161,33 @@ impl Tree {
                 Outcome::Changed
             });
         }
-        let with_right = index < count;
-        let neighbour = above.child(if with_right { index + 1 } else { index - 1 }, count);
-        if !above.validate() {
-            return Ok(Outcome::Changed);
-        }
-        let neighbour = above.follow(neighbour)?;
-        if !above.validate() {
-            return Ok(Outcome::Changed);
-        }
-        // Most often, and found out without copying the two. Inner pages with one child have no record.
-        if are_too_full(&path.page, &neighbour) {
-            return Ok(if path.page.validate() && neighbour.validate() {
-                Outcome::Nothing
-            } else {
-                Outcome::Changed
-            });
-        }
+        let mut with_right = is_small && index < count;
+        let neighbour = loop {
+            let neighbour = above.child(if with_right { index + 1 } else { index - 1 }, count);
+            if !above.validate() {
+                return Ok(Outcome::Changed);
+            }
+            let neighbour = above.follow(neighbour)?;
+            if !above.validate() {
+                return Ok(Outcome::Changed);
+            }
+            // Most often, and found out without copying the two.
+            let is_too_full = match with_right {
+                true => are_too_full(&path.page, &neighbour),
+                false if is_small && index == count => are_too_full(&neighbour, &path.page),
+                false => neighbour.shape().count > 0,
+            };
+            if !is_too_full {
+                break neighbour;
+            }
+            if !neighbour.validate() {
+                return Ok(Outcome::Changed);
+            }
+            if !with_right || !may_take_left {
+                return Ok(nothing(path.page.validate()));
+            }
+            with_right = false;
+        };
         let (left, right) = if with_right {
             (path.page, neighbour)
         } else {

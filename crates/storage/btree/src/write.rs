@@ -178,15 +178,22 @@ impl Tree {
             redo: RowRedo::Remove,
             undo: &[],
         });
-        let was_underfull = leaf.is_underfull();
+        let before = leaf.fill();
         leaf.remove(logging);
-        let joins = leaf.should_join(was_underfull);
+        let joins = leaf.should_join(before);
         drop(leaf);
         if joins {
             self.rebalance(key, journal)?;
         }
         Ok(true)
     }
+}
+
+/// How full a leaf is ([`LeafWrite::fill`]).
+#[derive(Clone, Copy, Debug)]
+pub struct Fill {
+    underfull: bool,
+    needs_prefix: bool,
 }
 
 impl<'t, 'k> LeafWrite<'t, 'k> {
@@ -311,12 +318,25 @@ impl<'t, 'k> LeafWrite<'t, 'k> {
         self.page.page_id() != self.tree.root() && crate::merge::is_underfull(&self.page)
     }
 
-    /// True if the leaf has just become small, or is empty: then [`Tree::rebalance`] should be called once it is released.
-    /// `was_underfull` is what [`LeafWrite::is_underfull`] said before the removal. Not after each removal between the two: its neighbours
-    /// are as full as they were when it was asked first, and to find that out again costs a hundred removals.
+    /// How full the leaf is, to be told to [`LeafWrite::should_join`] behind a removal.
     #[inline]
-    pub fn should_join(&self, was_underfull: bool) -> bool {
-        self.is_underfull() && (!was_underfull || self.is_empty())
+    pub fn fill(&self) -> Fill {
+        Fill {
+            underfull: self.is_underfull(),
+            needs_prefix: crate::merge::needs_prefix(&self.page),
+        }
+    }
+
+    /// True if the leaf has just become small, or is empty, or has just become one that an empty neighbour can be joined with that it was
+    /// too full for: then [`Tree::rebalance`] should be called once it is released. `before` is what [`LeafWrite::fill`] said before the
+    /// removal. Not after each removal between the two: its neighbours are as full as they were when it was asked first, and to find that
+    /// out again costs a hundred removals.
+    #[inline]
+    pub fn should_join(&self, before: Fill) -> bool {
+        if self.is_underfull() {
+            return !before.underfull || self.is_empty();
+        }
+        before.needs_prefix && !crate::merge::needs_prefix(&self.page)
     }
 
     fn check_logging(&self, logging: &Logging<'_>) {

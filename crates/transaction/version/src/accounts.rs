@@ -258,6 +258,15 @@ pub(crate) struct Accounts {
     totals: Arc<Totals>,
 }
 
+/// Before-images of one index and kind that go together.
+struct Run {
+    tree: PageId,
+    full: bool,
+    first: Timestamp,
+    through: Timestamp,
+    all: Tally,
+}
+
 impl Accounts {
     pub fn new() -> Self {
         Self {
@@ -367,10 +376,54 @@ impl Accounts {
 
     /// Takes a before-image out that was removed by name.
     pub fn forget(&mut self, tree: PageId, stamp: Timestamp, full: bool, bytes: usize) {
+        self.forget_run(tree, stamp, full, Tally::one(bytes));
+    }
+
+    /// As [`Accounts::forget`], many whose stamps ascend: those of one index and kind go by epochs.
+    pub fn forget_each(&mut self, gone: impl Iterator<Item = (PageId, Timestamp, bool, usize)>) {
+        let mut run: Option<Run> = None;
+        for (tree, stamp, full, bytes) in gone {
+            let one = Tally::one(bytes);
+            match &mut run {
+                Some(run) if (run.tree, run.full) == (tree, full) && stamp <= run.through => {
+                    run.all.add(one);
+                }
+                _ => {
+                    let through = self.counted_through(stamp);
+                    let new = Run {
+                        tree,
+                        full,
+                        first: stamp,
+                        through,
+                        all: one,
+                    };
+                    if let Some(run) = run.replace(new) {
+                        self.forget_run(run.tree, run.first, run.full, run.all);
+                    }
+                }
+            }
+        }
+        if let Some(run) = run {
+            self.forget_run(run.tree, run.first, run.full, run.all);
+        }
+    }
+
+    /// The last stamp up to which what is forgotten may be taken out together with what has this one.
+    fn counted_through(&mut self, stamp: Timestamp) -> Timestamp {
+        let newest = self.newest.0;
+        if stamp <= self.collected || stamp >= newest {
+            return stamp;
+        }
+        let last = self.epoch_of(stamp).map_or(stamp, |epoch| epoch.last);
+        // What the newest has is counted once more.
+        last.min(Timestamp(newest.get() - 1))
+    }
+
+    /// Takes before-images of one index and kind out whose stamps are `stamp`, or up to what [`Accounts::counted_through`] says of it.
+    fn forget_run(&mut self, tree: PageId, stamp: Timestamp, full: bool, all: Tally) {
         if stamp <= self.collected {
             return;
         }
-        let one = Tally::one(bytes);
         let Some(epoch) = self.epoch_of(stamp) else {
             return;
         };
@@ -379,9 +432,9 @@ impl Accounts {
             return;
         };
         let taken = if full {
-            sum.copies.take(one)
+            sum.copies.take(all)
         } else {
-            sum.deltas.take(one)
+            sum.deltas.take(all)
         };
         epoch.count = epoch.count.saturating_sub(taken.count);
         if stamp == self.newest.0 {
@@ -527,6 +580,47 @@ mod tests {
             accounts.forget_below(Timestamp(stamp + 1));
             assert_eq!(totals(&accounts).0, Tally::default());
             assert_eq!(totals(&accounts).1, Tally::default());
+        }
+    }
+
+    /// What goes together counts as if it went one by one, epoch by epoch.
+    #[test]
+    fn prop_runs_are_taken_as_one_by_one() {
+        let seed = vellum_base::replay::seed();
+        println!("replay with VELLUM_SEED={seed} cargo test -p vellum-version prop_runs");
+        let mut random = Random::new(seed);
+        let all = |accounts: &Accounts| format!("{accounts:?}");
+        for _ in 0..40 {
+            let (mut one, mut many) = (Accounts::new(), Accounts::new());
+            let mut images: Vec<Image> = Vec::new();
+            let mut stamp = 1;
+            for _ in 0..40 {
+                for _ in 0..random.below(300) {
+                    stamp += random.below(3);
+                    let tree = u64::from(random.chance(1, 40));
+                    let (full, bytes) = (random.chance(1, 50), random.below(100) as usize);
+                    images.push((stamp, tree, full, bytes));
+                    for accounts in [&mut one, &mut many] {
+                        accounts.add(PageId(tree), Timestamp(stamp), full, bytes);
+                    }
+                }
+                if random.chance(1, 10) {
+                    let dead = Timestamp(random.below(stamp));
+                    one.forget_below(dead);
+                    many.forget_below(dead);
+                }
+                let (end, few) = (random.below(stamp + 2), random.chance(1, 2));
+                let gone = images.extract_if(.., |image| image.0 < end && (few || image.1 == 0));
+                let gone: Vec<_> = gone
+                    .map(|(stamp, tree, full, bytes)| (PageId(tree), Timestamp(stamp), full, bytes))
+                    .collect();
+                for &(tree, stamp, full, bytes) in &gone {
+                    one.forget(tree, stamp, full, bytes);
+                }
+                many.forget_each(gone.into_iter());
+                (one.found, many.found) = (0, 0);
+                assert_eq!(all(&one), all(&many));
+            }
         }
     }
 

@@ -193,10 +193,14 @@ impl VersionStore {
             let forgotten = self.forget_dead(versions, &mut collecting.tools);
             step.first.note(forgotten);
         }
-        let due = horizon.chains_dead_below(slot);
-        if !due.is_zero() {
+        if versions.has_work() || !collecting.done.is_removed {
+            let due = horizon.chains_dead_below(slot);
             let list = (&mut collecting.done, &mut collecting.early);
-            let done = self.work_off(versions, list, horizon, due, step, out);
+            let done = if due.is_zero() {
+                Ok(())
+            } else {
+                self.work_off(versions, list, horizon, due, step, out)
+            };
             step.first.note(done);
             step.first.go_on()?;
         }

@@ -42,6 +42,31 @@ pub(crate) struct Drops {
     /// Cells that have come into use since they were last counted.
     used: usize,
     newest: Timestamp,
+    recent: Recent,
+}
+
+/// A key that was noted of late, and its hash: the next one of a queue has the same.
+#[derive(Debug, Default)]
+struct Recent {
+    key: Key,
+    hash: u32,
+}
+
+impl Recent {
+    /// [`hash_of`] the key, without computing it if the last one has the same.
+    fn hash_of(&mut self, key: &[u8]) -> u32 {
+        let is_near = match (key.split_last(), self.key.split_last()) {
+            (Some((last, rest)), Some((recent, same))) => {
+                usize::from(last ^ recent) < NEAR && rest == same
+            }
+            _ => false,
+        };
+        if !is_near {
+            self.hash = hash_of(key);
+            self.key = Key::from_slice(key);
+        }
+        self.hash
+    }
 }
 
 /// Keys from one to another, both included.
@@ -63,18 +88,44 @@ impl Gap {
     const WIDEST: Self = Self(i32::MAX, 0);
 
     fn between(low: &[u8], high: &[u8]) -> Self {
-        let same = low.iter().zip(high).take_while(|(a, b)| a == b).count();
-        let digits = |key: &[u8]| {
-            let mut eight = [0; 8];
-            let rest = &key[same..key.len().min(same + 8)];
-            eight[..rest.len()].copy_from_slice(rest);
-            u64::from_be_bytes(eight)
-        };
-        let difference = digits(high).saturating_sub(digits(low));
+        let same = common(low, high);
+        let difference = digits(high, same).saturating_sub(digits(low, same));
         let zeros = difference.leading_zeros();
         // A shift by all 64 is of zero.
         let first = difference.checked_shl(zeros).unwrap_or(0);
         Self(-(8 * same as i32 + zeros as i32), first)
+    }
+}
+
+/// How many bytes two keys begin with alike.
+fn common(left: &[u8], right: &[u8]) -> usize {
+    let mut at = 0;
+    while let (Some(a), Some(b)) = (left[at..].first_chunk(), right[at..].first_chunk()) {
+        let differ = u64::from_le_bytes(*a) ^ u64::from_le_bytes(*b);
+        if differ != 0 {
+            return at + differ.trailing_zeros() as usize / 8;
+        }
+        at += 8;
+    }
+    let rest = left[at..].iter().zip(&right[at..]);
+    at + rest.take_while(|(a, b)| a == b).count()
+}
+
+/// The eight bytes of `key` from `at` on, zeros behind its end, as a number.
+fn digits(key: &[u8], at: usize) -> u64 {
+    let rest = &key[at..];
+    if let Some(eight) = rest.first_chunk() {
+        return u64::from_be_bytes(*eight);
+    }
+    match key.last_chunk() {
+        _ if rest.is_empty() => 0,
+        // A load and a shift: most keys have eight bytes.
+        Some(eight) => u64::from_be_bytes(*eight) << (8 * (8 - rest.len())),
+        None => {
+            let mut eight = [0; 8];
+            eight[..rest.len()].copy_from_slice(rest);
+            u64::from_be_bytes(eight)
+        }
     }
 }
 
@@ -87,6 +138,7 @@ impl Drops {
             cells: vec![0; LANES * WIDTH_MIN],
             used: 0,
             newest: Timestamp::ZERO,
+            recent: Recent::default(),
         }
     }
 
@@ -116,7 +168,7 @@ impl Drops {
         let stretch = self.stretches.get(at);
         let within = stretch.is_some_and(|it| it.low.as_slice() <= key && snapshot < it.below);
         let width = self.width();
-        within && cells_of(key, width).all(|cell| snapshot.get() < self.cells[cell])
+        within && cells_of(key, hash_of(key), width).all(|cell| snapshot.get() < self.cells[cell])
     }
 
     fn width(&self) -> usize {
@@ -125,7 +177,7 @@ impl Drops {
 
     fn note_in_cells(&mut self, key: &[u8], below: Timestamp, oldest: Timestamp) {
         let width = self.width();
-        for cell in cells_of(key, width) {
+        for cell in cells_of(key, self.recent.hash_of(key), width) {
             let time = &mut self.cells[cell];
             self.used += usize::from(*time <= oldest.get());
             *time = (*time).max(below.get());
@@ -176,7 +228,10 @@ impl Drops {
             self.smallest = self.smallest.min(left.max(right));
             if left <= right {
                 let stretch = &mut self.stretches[at - 1];
-                stretch.high = Key::from_slice(key);
+                match stretch.high.len() == key.len() {
+                    true => stretch.high.copy_from_slice(key),
+                    false => stretch.high = Key::from_slice(key),
+                }
                 (stretch.below, stretch.gap) = (stretch.below.max(below), right);
             } else {
                 let stretch = &mut self.stretches[at];
@@ -233,27 +288,36 @@ impl Drops {
     }
 }
 
-/// Cells side by side, of keys that differ in their last bits alone: one cache line of them.
-const NEAR: usize = 8;
+/// Cells side by side, of keys that differ in their last bits alone: eight cache lines of them, which the processor fetches ahead.
+const NEAR: usize = 64;
 
-/// The cells of a key, one in each lane. Keys that follow each other (a queue's) share a line in each lane: what is dropped in order
-/// waits for memory once in [`NEAR`] times. Of keys that all end alike the hash decides within the line, too. (Not two checksums with different
-/// seeds: these differ by the same bits for all keys.)
-fn cells_of(key: &[u8], width: usize) -> impl Iterator<Item = usize> {
+/// What decides, with the last bits of a key, where its cells are: a hash of the rest.
+fn hash_of(key: &[u8]) -> u32 {
     let (last, rest) = key.split_last().unwrap_or((&0, &[]));
-    let last = usize::from(*last);
-    let hash = checksum((last / NEAR) as u64, rest) as usize;
+    checksum((usize::from(*last) / NEAR) as u64, rest)
+}
+
+/// The cells of a key with this hash, one in each lane. Keys that follow each other (a queue's) have them side by side in each lane: what is
+/// dropped in order waits for memory once in [`NEAR`] times. Of keys that all end alike the hash decides which of those, too. (Not two
+/// checksums with different seeds: these differ by the same bits for all keys.)
+fn cells_of(key: &[u8], hash: u32, width: usize) -> impl Iterator<Item = usize> {
+    debug_assert!(width.is_power_of_two(), "doubled from one");
+    let last = usize::from(key.last().copied().unwrap_or(0));
     (0..LANES).map(move |lane| {
-        let hash = (hash >> (16 * lane)) & 0xffff;
-        let line = hash % (width / NEAR);
-        lane * width + line * NEAR + (last ^ (hash >> 13)) % NEAR
+        let hash = (hash >> (16 * lane)) as usize & 0xffff;
+        let group = hash & (width / NEAR - 1);
+        lane * width + group * NEAR + (last ^ (hash >> GROUP_BITS)) % NEAR
     })
 }
 
+/// Bits of a hash that decide among the groups of the widest lanes.
+const GROUP_BITS: u32 = (WIDTH_MAX / NEAR).ilog2();
+
 const _: () = assert!(
-    WIDTH_MAX / NEAR <= 1 << 13 && LANES <= 2 && WIDTH_MIN.is_multiple_of(NEAR),
+    GROUP_BITS as usize + NEAR.ilog2() as usize <= 16 && LANES <= 2,
     "bits of a checksum"
 );
+const _: () = assert!(WIDTH_MIN.is_power_of_two() && WIDTH_MIN >= NEAR);
 
 #[cfg(all(test, not(any(loom, shuttle))))]
 mod tests {
@@ -312,6 +376,37 @@ mod tests {
                     .iter()
                     .all(|(key, _)| !drops.may_concern(key, Timestamp(now + 1)))
             );
+        }
+    }
+
+    /// Hash by hash, and gap by gap, as they are defined.
+    #[test]
+    fn prop_short_ways_lead_where_the_long_ones_do() {
+        let mut random = Random::new(crate::tests::world_seed("prop_short_ways"));
+        let mut recent = Recent::default();
+        let mut before: Vec<u8> = Vec::new();
+        for _ in 0..20_000 {
+            let mut key = before.clone();
+            match random.below(4) {
+                0 => key.truncate(random.below(20) as usize),
+                1 => key.extend((0..random.below(18)).map(|_| random.below(256) as u8)),
+                // The next one, or one that is near.
+                _ => {
+                    if let Some(last) = key.last_mut() {
+                        *last = last.wrapping_add(random.below(80) as u8);
+                    }
+                }
+            }
+            key.truncate(40);
+            assert_eq!(recent.hash_of(&key), hash_of(&key), "{before:?} {key:?}");
+            let same = before.iter().zip(&key).take_while(|(a, b)| a == b).count();
+            assert_eq!(common(&before, &key), same);
+            let mut eight = [0; 8];
+            for (to, from) in eight.iter_mut().zip(&key[same..]) {
+                *to = *from;
+            }
+            assert_eq!(digits(&key, same), u64::from_be_bytes(eight));
+            before = key;
         }
     }
 

@@ -79,10 +79,13 @@ impl VersionStore {
         step: &mut Step<'_>,
         collected: &mut Collected,
     ) -> Result<()> {
-        let due = horizon.chains_settled_below(step.slot);
         // A database that keeps deleted rows for all is for comparison: it goes by the oldest snapshot alone.
-        let is_on = self.options().graveyard;
-        if !is_on || horizon.watermarks().newest_olap.is_zero() || due.is_zero() {
+        let is_on = self.options().graveyard && !horizon.watermarks().newest_olap.is_zero();
+        if !is_on || !versions.has_work() {
+            return Ok(());
+        }
+        let due = horizon.chains_settled_below(step.slot);
+        if due.is_zero() {
             return Ok(());
         }
         if early.passed

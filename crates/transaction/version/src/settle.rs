@@ -532,14 +532,14 @@ fn head(
 /// Removes the row that the leaf is positioned at, redo-only, and joins the leaf with a neighbour when it has just become
 /// small, or empty, and the log has room for that. The row is gone in any case.
 fn take_out(mut leaf: LeafWrite<'_, '_>, tree: &Tree, key: &[u8], log: &SlotLog) -> Result<()> {
-    let was_underfull = leaf.is_underfull();
+    let before = leaf.fill();
     leaf.remove(Logging::Record {
         slot: log,
         flags: 0,
         redo: RowRedo::Remove,
         undo: &[],
     });
-    let joins = leaf.should_join(was_underfull);
+    let joins = leaf.should_join(before);
     drop(leaf);
     if joins {
         let journal = Journal::new(log, Purpose::Optional);

@@ -137,6 +137,9 @@ pub(crate) struct Named {
     pub tree: PageId,
 }
 
+/// Leaves of a delta index that should be joined with a neighbour, by names that are theirs.
+type Small = SmallVec<[usize; 16]>;
+
 impl AsRef<[u8]> for Named {
     fn as_ref(&self) -> &[u8] {
         &self.name
@@ -219,12 +222,32 @@ impl SlotVersions {
         self.take_each(names, |_| true, true).map(drop)
     }
 
-    /// `goes`: by the first byte of the entry. `joins`: leaves that become small, or empty, are joined with a neighbour.
+    /// `goes`: by the first byte of the entry. `joins`: leaves that become small, or empty, are joined with a neighbour: once all are done, for
+    /// two that are empty are joined for next to nothing, and one that is empty with one that is about to be for all that it has.
     fn take_each(
         &self,
         names: &[Named],
         goes: impl Fn(u8) -> bool,
         joins: bool,
+    ) -> crate::Result<u64> {
+        let mut small = Small::new();
+        let taken = self.take_from_leaves(names, goes, &mut small);
+        // V59.
+        let mut first = FirstError::default();
+        for at in small.into_iter().filter(|_| joins) {
+            let joined = self.deltas.rebalance(&names[at].name, None);
+            first.note(joined.map_err(Into::into));
+        }
+        let taken = taken?;
+        first.into_result().map(|()| taken)
+    }
+
+    /// Returns how many are gone. Leaves that have just become small, or are empty, come to `small`, each by the place of a name that is theirs.
+    fn take_from_leaves(
+        &self,
+        names: &[Named],
+        goes: impl Fn(u8) -> bool,
+        small: &mut Small,
     ) -> crate::Result<u64> {
         debug_assert!(names.is_sorted_by(|a, b| a.name < b.name));
         let (mut taken, mut done) = (0, 0);
@@ -240,7 +263,7 @@ impl SlotVersions {
                     continue;
                 }
             };
-            let was_underfull = leaf.is_underfull();
+            let before = leaf.fill();
             let seen = leaf.remove_each(&names[done..], |index, kind, length| {
                 let it_goes = goes(kind);
                 if it_goes {
@@ -248,21 +271,20 @@ impl SlotVersions {
                 }
                 it_goes
             });
-            let joins = joins && leaf.should_join(was_underfull);
+            if leaf.should_join(before) {
+                small.push(done);
+            }
             drop(leaf);
-            {
-                let mut edge = self.delta_edge.lock();
-                for &(index, full, length) in &gone {
+            let gone = gone.into_iter();
+            taken += gone.len() as u64;
+            self.delta_edge
+                .lock()
+                .accounts
+                .forget_each(gone.map(|(index, full, length)| {
                     let Named { tree, ref name } = names[index];
                     let stamp = delta::decode_key(name).map_or(Timestamp::ZERO, |it| it.0);
-                    edge.accounts.forget(tree, stamp, full, length);
-                }
-            }
-            if joins {
-                let joined = self.deltas.rebalance(&names[done].name, None);
-                first.note_of_one(joined.map_err(Into::into))?;
-            }
-            taken += gone.len() as u64;
+                    (tree, stamp, full, length)
+                }));
             // Once more for what is in the next leaf.
             done += seen.max(1);
         }
@@ -310,9 +332,9 @@ impl SlotVersions {
             return Ok(false);
         }
         let (full, length) = described(&leaf);
-        let was_underfull = leaf.is_underfull();
+        let before = leaf.fill();
         leaf.remove(Logging::None);
-        let joins = leaf.should_join(was_underfull);
+        let joins = leaf.should_join(before);
         drop(leaf);
         self.delta_edge
             .lock()
@@ -422,6 +444,12 @@ impl SlotVersions {
         Ok(None)
     }
 
+    /// Whether there is a chain or tree on the list that is not free yet.
+    pub fn has_work(&self) -> bool {
+        // Relaxed: a collector that does not see it comes again.
+        self.chain_bytes.load(Ordering::Relaxed) > 0 || self.trees.load(Ordering::Relaxed) > 0
+    }
+
     /// Counts a chain or tree no more.
     pub fn note_freed(&self, work: &Work) {
         let bytes = work.chain_bytes(self.work.context().page_size());
@@ -468,9 +496,9 @@ pub(crate) fn remove_temporary(tree: &Tree, key: &[u8], hints: &mut LeafHints) -
     if !leaf.found() {
         return Ok(false);
     }
-    let was_underfull = leaf.is_underfull();
+    let before = leaf.fill();
     leaf.remove(Logging::None);
-    let joins = leaf.should_join(was_underfull);
+    let joins = leaf.should_join(before);
     drop(leaf);
     if joins {
         let _ = tree.rebalance(key, None);

@@ -162,9 +162,9 @@ impl<'s> Reverter<'s> {
             let joins = match undo.revert {
                 Revert::Remove => {
                     expect_row(&leaf, tree)?;
-                    let was_underfull = leaf.is_underfull();
+                    let before = leaf.fill();
                     leaf.remove(self.logging(RowRedo::Remove, &names));
-                    leaf.should_join(was_underfull)
+                    leaf.should_join(before)
                 }
                 Revert::Ranges(_) | Revert::Whole(..) if self.is_fat(&leaf) => {
                     let row = self.revert_fat(&leaf, tree, undo)?;

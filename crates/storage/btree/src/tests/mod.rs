@@ -15,6 +15,8 @@ mod detached;
 #[cfg(not(any(loom, shuttle)))]
 mod glimpses;
 #[cfg(not(any(loom, shuttle)))]
+mod merging;
+#[cfg(not(any(loom, shuttle)))]
 mod model;
 #[cfg(not(any(loom, shuttle)))]
 mod near;

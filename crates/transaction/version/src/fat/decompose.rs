@@ -196,13 +196,13 @@ impl VersionStore {
         }
         vellum_sync::test_point!("decompose: between deltas and row");
         let plain = [&header.encode()[..], fat.body].concat();
-        let was_underfull = leaf.is_underfull();
+        let before = leaf.fill();
         leaf.shrink_unlogged(&plain);
         leaf.unmark_fat(|flags| flags & FAT != 0);
         self.remove_deltas(tree.root(), &gone);
         let metrics = self.context().metrics();
         metrics.increment(Counter::FatTuplesDecomposed);
-        let joins = leaf.should_join(was_underfull);
+        let joins = leaf.should_join(before);
         drop(leaf);
         if let Some(log) = log
             && joins

@@ -582,3 +582,39 @@ fn a_table_that_goes_while_lists_are_looked_at_is_not_forgotten_before_its_entri
     }
     assert_eq!(world.store.dropped_known(), 0);
 }
+
+/// Leaves that are emptied together are joined once all are, and none stays.
+#[test]
+fn deltas_of_dropped_rows_go_with_the_pages_that_they_filled() {
+    let world = World::new(4096, 512);
+    let tree = world.table();
+    let write = |key: u64, value: Option<&[u8]>| {
+        let tx = world.begin();
+        match value {
+            Some(value) => world.put(&tx, &tree, &key.to_be_bytes(), value).unwrap(),
+            None => world.delete(&tx, &tree, &key.to_be_bytes()).unwrap(),
+        };
+        world.commit(tx);
+    };
+    write(0, Some(&[7; 100]));
+    let old = world.begin_olap();
+    assert_eq!(world.rows(&old, &tree).len(), 1);
+    // What the old snapshot sees stays at the left edge of the deltas.
+    write(0, None);
+    world.collect();
+    let before = world.pages_in_use();
+    for round in 0..4 {
+        let keys = 1 + 600 * round..=600 * (round + 1);
+        for key in keys.clone() {
+            write(key, Some(&[7; 100]));
+        }
+        for key in keys {
+            write(key, None);
+        }
+        world.collect();
+        assert!(world.deltas() <= 2, "{} deltas", world.deltas());
+        let pages = world.pages_in_use();
+        assert!(pages <= before + 4, "{before} pages, {pages} after {round}");
+    }
+    assert_eq!(world.rows(&old, &tree), [(vec![0; 8], vec![7; 100])]);
+}
