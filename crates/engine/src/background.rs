@@ -180,8 +180,8 @@ impl Engine {
         let forgotten = self.store.forget_dropped(|| self.clock.now());
         let mut first = forgotten.map_err(storage).err();
         let (mut any, mut backlog) = (false, false);
-        // One for all slots.
-        let mut far = true;
+        // One for all slots. Who has it in this step is asked last in the next.
+        let (mut far, mut behind_far) = (true, None);
         match self.free_given_up() {
             Ok(freed) => any |= freed,
             Err(error) => first = first.or(Some(error)),
@@ -204,15 +204,17 @@ impl Engine {
                 .store
                 .collect(self.manager.domain(), slot, log, &mut budget)
                 .map_err(storage);
-            far &= budget.has_far_look();
+            if far && !budget.has_far_look() {
+                (far, behind_far) = (false, Some(turn.next_slot));
+            }
             match collected {
                 Ok(collected) => {
                     let has_worked = collected.more || collected.work > 0;
                     any |= has_worked;
                     backlog |= collected.more;
                     if has_worked && reads() - reads_before >= reads_max {
-                        // Others may have more.
-                        backlog = true;
+                        // Others may have more: they are next.
+                        (backlog, behind_far) = (true, None);
                         break;
                     }
                 }
@@ -220,6 +222,9 @@ impl Engine {
                 Err(StorageError::OutOfSpace { .. }) => {}
                 Err(error) => first = first.or(Some(error)),
             }
+        }
+        if let Some(next) = behind_far {
+            turn.next_slot = next;
         }
         self.system_slot(SystemSlot::Maintenance).withdraw();
         self.version_budget.note_collection(backlog);
@@ -575,9 +580,9 @@ fn maintain(engine: &Engine, control: &Control) {
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used, reason = "a test may panic")]
-    use super::{Background, Control, Pace};
+    use super::{Background, Control, Pace, collect, count_dropped};
     use crate::engine::Engine;
-    use crate::{Config, Database, Error, TransactionOptions};
+    use crate::{Class, Config, Database, Error, TransactionOptions};
     use std::panic::{AssertUnwindSafe, catch_unwind};
     use std::sync::Arc;
     use vellum_io::MemoryDirectory;
@@ -593,6 +598,46 @@ mod tests {
         assert!(!pace.is_over(ms(399)) && pace.is_over(ms(400)));
         assert!(!pace.note(began, ms(60_000), true));
         assert!(!pace.is_over(ms(61_999)) && pace.is_over(ms(62_000)));
+    }
+
+    /// A large table that is dropped does not slow collection, nor that its count.
+    #[test]
+    fn collection_and_the_count_of_dropped_tables_rest_each_for_itself() {
+        let config = Config::default()
+            .pool_bytes(8 << 20)
+            .background_threads(false);
+        let database = Database::open_directory(Arc::new(MemoryDirectory::new()), config).unwrap();
+        let table = database.retry(|tx| tx.create_table("t")).unwrap();
+        database.retry(|tx| tx.create_table("other")).unwrap();
+        database.retry(|tx| tx.insert(&table, b"k", b"v")).unwrap();
+        let old = database
+            .begin_with(TransactionOptions::default().class(Class::Olap))
+            .unwrap();
+        let engine = old.token.engine.clone();
+        let control = Control::default();
+        let rests = || Pace {
+            resting_until: u64::MAX,
+        };
+        let told = || {
+            let now = database.statistics();
+            (now.rows_moved, now.dropped_pages)
+        };
+        let dropped = |name: &str| database.retry(|tx| tx.drop_table(name)).unwrap();
+        database.retry(|tx| tx.delete(&table, b"k")).unwrap();
+        dropped("other");
+        let moved = told().0;
+        // The count rests, and collection goes on.
+        collect(&engine, &control, &mut Pace::default());
+        count_dropped(&engine, &control, &mut rests());
+        let (moved_since, pages) = told();
+        assert!(moved_since > moved && pages == 0);
+        // The other way round.
+        dropped("t");
+        collect(&engine, &control, &mut rests());
+        count_dropped(&engine, &control, &mut Pace::default());
+        assert_eq!(told(), (moved_since, 2));
+        collect(&engine, &control, &mut Pace::default());
+        assert!(told().0 > moved_since, "there was something to collect");
     }
 
     fn panics(_: &Engine, _: &Control) {

@@ -4,7 +4,9 @@
 
 use crate::support::{by_value, key, rows, settle, small, tiny, value_of, with_table};
 use std::ops::{Bound, ControlFlow};
-use vellum::{Class, Database, Durability, Error, Index, Table, Transaction, TransactionOptions};
+use vellum::{
+    Class, Database, Durability, Error, Index, Table, Transaction, TransactionOptions, VersionKind,
+};
 
 const ROWS: u32 = 400;
 
@@ -532,6 +534,50 @@ fn deletes_of_one_transaction_have_an_idle_session_promoted_though_nobody_writes
     let left: u64 = report.tables.iter().map(|t| t.tree.tombstones).sum();
     assert_eq!(left, 0, "tombstones that everybody steps over");
     assert_eq!(idle.count(&table, ..).unwrap(), u64::from(MANY));
+}
+
+/// A look at very many versions takes some milliseconds, so a step of maintenance takes one, not one a slot; and slots have it in turn.
+#[test]
+fn rows_with_very_many_versions_go_one_a_step_and_by_turns_of_their_slots() {
+    const EACH: u64 = 3;
+    let (_, database, first) = with_table(&tiny(4096, 512));
+    let second = database.retry(|tx| tx.create_table("second")).unwrap();
+    let old = begin(&database, Class::Olap);
+    let tables = [("t", &first), ("second", &second)];
+    // Of two slots, with a table each.
+    let writers = tables.map(|(_, table)| (table, begin(&database, Class::Auto)));
+    for (table, writer) in &writers {
+        for number in 0..EACH as u32 {
+            for version in 0..400_u32 {
+                let value = version.to_be_bytes();
+                writer.upsert(table, &key(number), &value).unwrap();
+            }
+            assert!(writer.delete(table, &key(number)).unwrap());
+        }
+    }
+    for (_, writer) in writers {
+        writer.commit().unwrap();
+    }
+    let buried = || {
+        let versions = database.versions().unwrap();
+        tables.map(|(name, _)| {
+            let found = versions.tables.iter();
+            let mut found = found.filter(|it| it.table.as_deref() == Some(name));
+            let table = found.next();
+            table.map_or(0, |it| it.sums.of(VersionKind::Buried).count)
+        })
+    };
+    for round in 1..=EACH {
+        database.step().unwrap();
+        assert_eq!(buried(), [EACH - round, EACH + 1 - round]);
+        database.step().unwrap();
+        assert_eq!(buried(), [EACH - round; 2]);
+    }
+    settle(&database);
+    assert_eq!(tombstones(&database), 0);
+    for (_, table) in tables {
+        assert_eq!(rows(&old, table), []);
+    }
 }
 
 #[test]

@@ -7,12 +7,15 @@
 //!
 //! Invariants:
 //! - V69 What is counted of a tree is what there is of it: structure changes are told by the tree ([`Tree::watch`]), and new rows cannot come (T2 of `table`). Its
-//!   chains change by a rollback only, which has them counted again, and by being freed. A tree that goes before it was counted counts nothing: nobody holds it.
+//!   chains change by a rollback only, and by being freed. Who reverts a row says, while its leaf is latched, which chain it referred to and which it refers to now: that counts
+//!   where the row's key lies before what was counted; behind that it makes a look at a leaf void that is under way, which is taken again. (The look copies the leaf before the row is
+//!   reverted, or after. Before: the row is said to be reverted while the look is under way, or once it is in the account. After: it counts what is there now, unless it had begun before, and then it is void.)
+//!   A tree that goes before it was counted counts nothing: nobody holds it.
 //!
 //! - V70 A tree is kept for a holder that has a snapshot which does not see the drop, and one that sees who made it: for no other does it stay, once that is analytical. A tree
 //!   that goes is kept for nobody, nor is any while a writer is hidden (V22).
 //!
-//! Concurrency: the mutex is innermost but for the trees that are watched, held for a look. Pages are looked at under `dropped`, shared, so that none goes meanwhile; one at a time
+//! Concurrency: the mutex is innermost but for the trees that are watched, held for a look; a rollback takes it with its leaf latched. Pages are looked at under `dropped`, shared, so that none goes meanwhile; one at a time
 //! counts (the engine's maintenance). Crash: nothing is kept: what is pending is freed.
 
 use crate::accounts::Tally;
@@ -59,7 +62,7 @@ struct Account {
     stage: Stage,
     /// Bytes of the pages of the chains that its rows refer to, as far as they were counted.
     chain_bytes: u64,
-    /// A row was reverted since: it may refer to another chain.
+    /// A row at or behind where the count of chains stands was reverted since a leaf was looked at last, or is looked at.
     reverted: bool,
     /// A page of it could not be read.
     patience: Patience,
@@ -68,12 +71,22 @@ struct Account {
 impl Account {
     /// Whether there is something of this part to be counted.
     fn is_due(&self, part: Part) -> bool {
-        match (&self.stage, part) {
-            (Stage::Listed | Stage::Inner(_), Part::Inner) | (Stage::Chains(_), Part::Chains) => {
-                true
+        match part {
+            Part::Inner => matches!(self.stage, Stage::Listed | Stage::Inner(_)),
+            Part::Chains => matches!(self.stage, Stage::Chains(_)),
+        }
+    }
+
+    /// The stage that a look begins at. That of a count of chains stays where it is meanwhile: rollbacks ask how far it has come.
+    fn begin_look(&mut self) -> Stage {
+        match &self.stage {
+            Stage::Chains(from) => {
+                self.reverted = false;
+                Stage::Chains(from.clone())
             }
-            (Stage::Counted, Part::Chains) => self.reverted,
-            _ => false,
+            Stage::Listed | Stage::Inner(_) => std::mem::take(&mut self.stage),
+            Stage::Counted => Stage::Counted,
+            Stage::Going => Stage::Going,
         }
     }
 }
@@ -104,7 +117,7 @@ impl DroppedTree {
 #[derive(Debug, Default)]
 pub(crate) struct DroppedPages {
     accounts: Mutex<BTreeMap<PageId, Account>>,
-    /// There are some: for rollbacks, which ask with each row. Relaxed: who drops a tree does so long before its pages are counted.
+    /// There are some: for rollbacks, which ask with each row. Relaxed: who drops a tree does so long before its pages are counted; a stale "no" would cost the bytes of a chain.
     any: AtomicBool,
 }
 
@@ -147,12 +160,28 @@ impl DroppedPages {
         }
     }
 
-    /// A row of the tree was reverted.
+    /// Whether there is an account of this tree. For who has latched a leaf of it: where there is none, nobody has looked at this leaf yet, nor does before it is
+    /// unlatched.
     #[inline]
-    pub fn note_reverted(&self, root: PageId) {
-        if self.any.load(Ordering::Relaxed)
-            && let Some(account) = self.accounts.lock().get_mut(&root)
-        {
+    fn has(&self, root: PageId) -> bool {
+        self.any.load(Ordering::Relaxed) && self.accounts.lock().contains_key(&root)
+    }
+
+    /// V69: a row of the tree was reverted, whose leaf is latched. It referred to a chain of `before` bytes, and refers to one of `after`; zero if to none.
+    pub fn note_reverted(&self, root: PageId, key: &[u8], before: u64, after: u64) {
+        let mut accounts = self.accounts.lock();
+        let Some(account) = accounts.get_mut(&root) else {
+            return;
+        };
+        let is_counted = match &account.stage {
+            Stage::Chains(from) => key < from.as_slice(),
+            Stage::Counted => true,
+            // No chain is.
+            Stage::Listed | Stage::Inner(_) | Stage::Going => return,
+        };
+        if is_counted {
+            account.chain_bytes = (account.chain_bytes + after).saturating_sub(before);
+        } else {
             account.reverted = true;
         }
     }
@@ -223,18 +252,8 @@ impl VersionStore {
             return Ok(false);
         }
         let chains = self.options().chains_of_dropped;
-        let take = |account: &mut Account| {
-            let stage = std::mem::take(&mut account.stage);
-            if std::mem::take(&mut account.reverted)
-                && chains
-                && matches!(stage, Stage::Chains(_) | Stage::Counted)
-            {
-                account.chain_bytes = 0;
-                return Stage::Chains(Vec::new());
-            }
-            stage
-        };
-        let Some(mut stage) = self.dropped_pages().with(name, take) else {
+        let begun = self.dropped_pages().with(name, Account::begin_look);
+        let Some(mut stage) = begun else {
             return Ok(false);
         };
         if matches!(stage, Stage::Listed) {
@@ -263,15 +282,21 @@ impl VersionStore {
             Part::Inner => matches!(stage, Stage::Inner(_)),
             Part::Chains => matches!(stage, Stage::Chains(_)),
         };
+        vellum_sync::test_point!("dropped pages: between a page and its account");
         // Nobody has set another meanwhile: none goes, and the drop is committed.
-        self.dropped_pages().with(name, |account| {
-            account.chain_bytes += bytes;
-            account.stage = stage;
+        let is_void = self.dropped_pages().with(name, |account| {
             if result.is_err() || account.patience.has_failed() {
                 account.patience.end_round(result.is_err());
             }
+            // V69. The same leaf once more.
+            let is_void = part == Part::Chains && std::mem::take(&mut account.reverted);
+            if !is_void {
+                account.chain_bytes += bytes;
+                account.stage = stage;
+            }
+            is_void
         });
-        result.map(|()| goes_on)
+        result.map(|()| goes_on || is_void == Some(true))
     }
 
     /// Bytes of the pages of the chains that rows of the leaf at `from` refer to, and where the next leaf begins.
@@ -292,8 +317,15 @@ impl VersionStore {
         Ok((bytes, leaf.upper_fence().map(<[u8]>::to_vec)))
     }
 
+    /// Whether the chains of rows of this tree are in an account, or will be: who reverts one says what becomes of its chain ([`DroppedPages::note_reverted`]).
+    #[inline]
+    pub(crate) fn counts_chains_of(&self, root: PageId) -> bool {
+        self.options().chains_of_dropped && self.dropped_pages().has(root)
+    }
+
     /// The dropped trees that are listed, as far as they are counted, and whether all are whose drop is committed.
     pub(crate) fn dropped_trees(&self, domain: &Domain) -> (Vec<DroppedTree>, bool) {
+        vellum_sync::test_point!("dropped pages: all accounts are gone through");
         let mut uncounted = Vec::new();
         let accounts = self.dropped_pages().accounts.lock();
         let described = accounts.iter().map(|(root, account)| {

@@ -3,8 +3,10 @@
 //! Paper: LeanStore §3.3 (dead zones). Difference: of whole rows, so that they are dropped and not buried.
 //!
 //! Invariants:
-//! - V34 A version that cannot be reached, and a row with more versions than one likes to look at, count as needed. Of the latter that are buried maintenance looks at more, one row a step, without a latch:
-//!   a transaction may make any number of versions of a row that it deletes in the end, and nobody sees one of them.
+//! - V34 A version that cannot be reached, and a row with more versions than one likes to look at, count as needed. Of the latter maintenance looks at more, one row a step, without a latch:
+//!   a transaction may make any number of versions of a row that it deletes in the end, and nobody sees one of them. Also of one in the main index, which is too long for a graveyard, or was covered
+//!   until now: that no snapshot sees any of the versions between the delete and the first one stays true whatever becomes of the row meanwhile, and who takes the tombstone out finds it by name (V16).
+//!   A chain that ends at a bound is another matter (V51): with more versions than are followed again under a latch it counts as needed.
 //! - V51 A chain that ends at a bound says that the row is dead only if the row was plain when the chain was followed: the deltas of a
 //!   fat row are in the row. And only of the chain that was followed: a row that turns fat and back may have other deltas under the same names.
 //!   So who takes it out follows it again under the leaf's latch. (Interleavings without that: V has a bound and a
@@ -131,10 +133,14 @@ impl VersionStore {
         tools.ends_at = None;
         let walk = self.fate_of_chain(&grave.delete, tools, horizon)?;
         tools.looked = tools.names.len();
-        let fate = match walk {
+        let mut fate = match walk {
             Walk::Known(fate) => fate,
             Walk::Ended(if_plain) => self.fate_of_fat(grave, kind, tools, horizon, if_plain)?,
         };
+        if kind == Kind::Main && tools.ends_at.is_some() && tools.names.len() > VERSIONS_MAX {
+            // V34: it cannot be followed again.
+            fate = Fate::Needed;
+        }
         if self.has(Bug::DroppedTooEarly) {
             return Ok(Fate::Dead);
         }

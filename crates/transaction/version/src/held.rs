@@ -24,7 +24,7 @@
 //!   below it, and not at the first entry: what a forgotten snapshot keeps, a million of them, is not looked at again for each
 //!   statement of a session that became analytical. By the *commit*: a stamp below the snapshot is not enough. (Interleaving: T deletes a row,
 //!   the snapshot is drawn, T commits; the entry has T's stamp, which is below the snapshot, and stays for it.) What stays for another reason
-//!   waits until everyone sees its delete, but for rows with very many versions that are buried: maintenance looks at some of these again, one a step (V34).
+//!   waits until everyone sees its delete, but for rows with very many versions: maintenance looks at some of these again, one a step (V34).
 //!
 //! Concurrency: one collector at a time (V15). Crash: temporary.
 

@@ -348,9 +348,6 @@ impl VersionStore {
         } else {
             self.fate_of(&grave, Kind::Main, tools, horizon)?
         };
-        if fate == Fate::Needed && tools.is_long {
-            held.note_long(delta::key(delete.stamp, delete.command));
-        }
         self.carry_out(&grave, fate, held, tools, horizon, log)
             .map(|_| ())
     }
@@ -397,6 +394,10 @@ impl VersionStore {
         match (fate, &graveyard) {
             (Fate::Dead, Some(graveyard)) => graveyard.note_drop(key, horizon.watermarks()),
             (Fate::Needed, Some(graveyard)) => {
+                if tools.is_long && !tools.looks_far {
+                    // V34. Of one that is covered whoever covers it may be the end: then it is looked at again.
+                    held.note_long(delta::key(delete.stamp, delete.command));
+                }
                 leaf.copy_payload(&mut tools.row);
                 if !has_room(tree.context().page_size(), key.len(), tools.row.len()) {
                     return held.add_kept(grave).map(|()| false);
@@ -439,7 +440,7 @@ impl VersionStore {
         };
         let mut flags = [0];
         leaf.payload_read(0, &mut flags);
-        // Nor is a long chain followed here: users wait for the latch.
+        // Users wait for the latch: nor is a long chain called dead that ends so (`fate_of`).
         if flags[0] & FAT != 0 || tools.names.len() > VERSIONS_MAX {
             return Ok(false);
         }

@@ -27,6 +27,7 @@ use smallvec::SmallVec;
 use vellum_base::codec::Reader;
 use vellum_base::planted::{self, Bug};
 use vellum_base::{Gsn, PageId, Result, StorageError, Timestamp};
+use vellum_btree::overflow::ChainRef;
 use vellum_btree::record::{Operation, REMOVE};
 use vellum_btree::{
     Journal, LeafHints, LeafWrite, Logging, RowRedo, Tree, TreeKind, row_log_bytes,
@@ -159,6 +160,7 @@ impl<'s> Reverter<'s> {
         loop {
             self.reserve(key, undo)?;
             let mut leaf = tree.write_near(key, &mut self.hints)?;
+            let chain_before = self.chain_if_counted(&leaf, tree);
             let joins = match undo.revert {
                 Revert::Remove => {
                     expect_row(&leaf, tree)?;
@@ -227,6 +229,12 @@ impl<'s> Reverter<'s> {
                     false
                 }
             };
+            if let Some(before) = chain_before {
+                // V69: before the leaf is unlatched.
+                let after = self.chain_of(&leaf);
+                let accounts = self.store.dropped_pages();
+                accounts.note_reverted(tree.root(), key, before, after);
+            }
             drop(leaf);
             if joins {
                 // Merging saves pages and takes log. It can wait; rollback cannot.
@@ -297,6 +305,24 @@ impl<'s> Reverter<'s> {
             redo,
             undo,
         }
+    }
+
+    /// Bytes of the pages of the chain that the row refers to, zero if to none; `None` if nobody counts it. Leaves something in `self.row`.
+    #[inline]
+    fn chain_if_counted(&mut self, leaf: &LeafWrite<'_, '_>, tree: &Tree) -> Option<u64> {
+        let is_counted = self.has_deltas && self.store.counts_chains_of(tree.root());
+        is_counted.then(|| self.chain_of(leaf))
+    }
+
+    /// As [`Reverter::chain_if_counted`]. A reference that is damaged is none: who counts the leaf says so.
+    #[cold]
+    fn chain_of(&mut self, leaf: &LeafWrite<'_, '_>) -> u64 {
+        let header = copy_newest(leaf, &mut self.row).filter(|header| header.shape.overflow);
+        let body = header.and_then(|header| self.row.get(header.body_at()..));
+        let chain = body.and_then(ChainRef::decode);
+        chain.map_or(0, |chain| {
+            chain.bytes_of_pages(self.store.context().page_size())
+        })
     }
 
     /// Leaves the row's body in `self.row`.
@@ -449,7 +475,6 @@ impl Undo for Reverter<'_> {
         };
         let tree = Tree::open(self.store.context(), record.header.tree, kind);
         self.revert(&tree, key, &undo, record.header.gsn)?;
-        self.store.dropped_pages().note_reverted(tree.root());
         if self.has_deltas && matches!(undo.revert, Revert::Whole(shape, _) if shape.tombstone) {
             self.store.note_restored();
         }

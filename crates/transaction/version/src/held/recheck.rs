@@ -101,8 +101,7 @@ impl Recheck<'_, '_, '_> {
         self.look_far()
     }
 
-    /// Looks at one of those with very many versions, to the end if it can be (V34). For maintenance, once a step: a commit does not wait for that. Of buried ones only: of
-    /// what is in the main index the chain is followed again under a leaf's latch (V51).
+    /// Looks at one of those with very many versions, to the end if it can be (V34). For maintenance, once a step: a commit does not wait for that.
     fn look_far(&mut self) -> Result<()> {
         if self.held.long.is_empty() || !self.step.budget.take_far_look() {
             return Ok(());
@@ -112,8 +111,7 @@ impl Recheck<'_, '_, '_> {
             let Some(name) = self.held.long.pop() else {
                 return Ok(());
             };
-            if self.list.get(&name, &mut entry)? && decode(&entry, self.list)?.kind == Kind::Buried
-            {
+            if self.list.get(&name, &mut entry)? {
                 break name;
             }
         };
@@ -212,7 +210,8 @@ impl Recheck<'_, '_, '_> {
         Ok(())
     }
 
-    /// Looks at one held tombstone; true if it needs no entry any more.
+    /// Looks at one held tombstone; true if it needs no entry any more. One of very many versions that it was not looked at to the end is noted for [`Recheck::look_far`]: here,
+    /// or, where it is in the main index, by who finds that nothing covers it.
     fn look_again(&mut self, name: &[u8], entry: &[u8], is_over: bool) -> Result<bool> {
         let Entry {
             kind, root, key, ..

@@ -2,11 +2,15 @@
 
 use super::world::{SLOTS, World, view};
 use crate::row::Shape;
-use crate::{Change, Scratch, Tally, VersionKind};
+use crate::{Change, Scratch, Tally, VersionKind, VersionOptions};
+use std::sync::Arc;
 use vellum_base::SlotId;
 use vellum_btree::Tree;
 use vellum_btree::overflow::ChainRef;
 use vellum_gc::Budget;
+use vellum_sync::atomic::{AtomicUsize, Ordering};
+use vellum_sync::test_point::TestPoints;
+use vellum_sync::thread;
 use vellum_txn::{Holder, Transaction};
 
 const PAGE: u64 = 4096;
@@ -68,8 +72,31 @@ fn count(world: &World, pages: usize) -> usize {
     steps
 }
 
+/// How many pages of dropped trees this thread looks at in `work`.
+fn looks(work: impl FnOnce()) -> usize {
+    let (points, looks) = (TestPoints::new(), Arc::new(AtomicUsize::new(0)));
+    let seen = looks.clone();
+    points.on(LOOKED, move || {
+        seen.fetch_add(1, Ordering::Relaxed);
+    });
+    let _entered = points.enter();
+    work();
+    looks.load(Ordering::Relaxed)
+}
+
+const LOOKED: &str = "dropped pages: between a page and its account";
+
 /// What there is of a tree: its pages, and those that its rows refer to.
 fn there(tree: &Tree) -> Tally {
+    let [own, chains] = pages_of(tree);
+    Tally {
+        count: own + chains,
+        bytes: (own + chains) * PAGE,
+    }
+}
+
+/// Pages of a tree, and of the large values of its rows.
+fn pages_of(tree: &Tree) -> [u64; 2] {
     let mut chains = 0;
     let mut reached = |_| true;
     let mut report = |finding| panic!("{finding:?}");
@@ -81,11 +108,7 @@ fn there(tree: &Tree) -> Tally {
         Ok(())
     };
     let found = tree.verify_rows(&mut reached, &mut report, &mut row);
-    let pages = found.unwrap().pages_total() + chains / PAGE;
-    Tally {
-        count: pages,
-        bytes: pages * PAGE,
-    }
+    [found.unwrap().pages_total(), chains / PAGE]
 }
 
 /// What the accounts say of a tree, and that all was counted.
@@ -277,39 +300,50 @@ fn drop_counts_from_its_commit_on_and_not_if_it_is_reverted() {
     );
 }
 
+/// Changes rows of `made(world, 2_000)`: large values come, go and are replaced, rows are deleted, and some come.
+fn change(world: &World, writer: &Transaction, tree: &Tree) {
+    for number in 500..1_500u32 {
+        match number % 50 {
+            // Instead of none, and instead of another, which is on a list until then.
+            0 | 25 => put_large(world, writer, tree, number),
+            _ => {
+                world.delete(writer, tree, &number.to_be_bytes()).unwrap();
+            }
+        }
+    }
+    for number in 9_000..9_500u32 {
+        let key = number.to_be_bytes();
+        world.put(writer, tree, &key, &[3; 200]).unwrap();
+    }
+}
+
 #[test]
-fn what_a_rollback_changes_in_a_dropped_tree_is_counted_anew() {
-    for pages in [7, 1_000] {
+fn what_a_rollback_changes_in_a_dropped_tree_is_in_its_account_at_once() {
+    for is_counted in [false, true] {
         let world = World::new(4096, 512);
         let tree = made(&world, 2_000);
         let old = world.begin_olap();
         let writer = world.begin();
-        for number in 500..1_500u32 {
-            match number % 50 {
-                // Instead of none, and instead of another, which is on a list until then.
-                0 | 25 => put_large(&world, &writer, &tree, number),
-                _ => {
-                    world.delete(&writer, &tree, &number.to_be_bytes()).unwrap();
-                }
-            }
-        }
-        for number in 9_000..9_500u32 {
-            let key = number.to_be_bytes();
-            world.put(&writer, &tree, &key, &[3; 200]).unwrap();
-        }
+        change(&world, &writer, &tree);
         dropped(&world, &tree);
         world.collect();
-        if pages == 7 {
+        if is_counted {
+            count(&world, 1_000);
+            assert_eq!(told(&world, &tree), there(&tree));
+        } else {
             // In the middle of the leaves.
             let domain = world.manager.domain();
             assert!(world.store.count_dropped(domain, 60).unwrap());
-        } else {
-            count(&world, pages);
-            assert_eq!(told(&world, &tree), there(&tree));
         }
         let before = there(&tree);
         world.rollback(writer);
-        count(&world, pages);
+        if is_counted {
+            assert_eq!(told(&world, &tree), there(&tree));
+        }
+        let looks = looks(|| {
+            count(&world, 7);
+        });
+        assert_eq!(looks == 0, is_counted, "{looks} looks");
         assert!(there(&tree).count < before.count, "leaves were joined");
         assert_eq!(told(&world, &tree), there(&tree));
         assert_eq!(world.rows(&old, &tree).len(), 2_000);
@@ -320,6 +354,121 @@ fn what_a_rollback_changes_in_a_dropped_tree_is_counted_anew() {
             Tally::default()
         );
     }
+}
+
+/// Symptom: none was seen (found by reading). Cause: each row that was reverted had all leaves read again, so a table that was dropped under a long rollback
+/// was read once for each step of maintenance meanwhile. Guard: V69.
+#[test]
+fn leaves_of_a_dropped_tree_are_read_once_whatever_is_reverted_meanwhile() {
+    let world = World::new(4096, 512);
+    let tree = made(&world, 2_000);
+    let old = world.begin_olap();
+    let writer = world.begin();
+    let mut savepoints = Vec::new();
+    for number in (0..2_000u32).step_by(10) {
+        savepoints.push(writer.savepoint());
+        match number % 20 {
+            0 => put_large(&world, &writer, &tree, number),
+            _ => {
+                world.delete(&writer, &tree, &number.to_be_bytes()).unwrap();
+            }
+        }
+    }
+    dropped(&world, &tree);
+    world.collect();
+    // Rows from the last to the first: behind what is counted, there, and before it.
+    let looks = looks(|| {
+        loop {
+            let domain = world.manager.domain();
+            let more = world.store.count_dropped(domain, 0).unwrap();
+            match savepoints.pop() {
+                Some(savepoint) => world.rollback_to(&writer, &savepoint),
+                None if more => {}
+                None => return,
+            }
+        }
+    });
+    let pages = tree.watched_pages().unwrap();
+    assert!(looks as u64 <= pages + 20, "{looks} looks at {pages} pages");
+    assert_eq!(told(&world, &tree), there(&tree));
+    world.rollback(writer);
+    world.rollback(old);
+    world.collect();
+    assert_eq!(
+        world.store.dropped_total(world.manager.domain()),
+        Tally::default()
+    );
+}
+
+/// V69, between the copy of a leaf and its account.
+#[test]
+fn row_that_is_reverted_while_its_leaf_is_looked_at_counts_as_it_is_afterwards() {
+    let world = Arc::new(World::new(4096, 512));
+    let tree = made(&world, 200);
+    let old = world.begin_olap();
+    let writer = world.begin();
+    // Two large values that go, and one that comes back.
+    put_large(&world, &writer, &tree, 1);
+    put_large(&world, &writer, &tree, 2);
+    world.delete(&writer, &tree, &0u32.to_be_bytes()).unwrap();
+    dropped(&world, &tree);
+    world.collect();
+    let points = TestPoints::new();
+    let mut pause = points.pause(LOOKED);
+    let counter = {
+        let (world, points) = (world.clone(), points.clone());
+        thread::spawn(move || {
+            let _entered = points.enter();
+            let domain = world.manager.domain();
+            world.store.count_dropped(domain, 1_000).unwrap()
+        })
+    };
+    // Past the one inner page, and the end of that.
+    for _ in 0..2 {
+        pause.wait_reached();
+        let next = points.pause(LOOKED);
+        pause.release();
+        pause = next;
+    }
+    pause.wait_reached();
+    let counted = world.store.dropped_total(world.manager.domain()).count;
+    assert_eq!(counted, pages_of(&tree)[0], "at the first leaf");
+    world.rollback(writer);
+    pause.release();
+    assert!(!counter.join().unwrap());
+    assert_eq!(told(&world, &tree), there(&tree));
+    world.rollback(old);
+}
+
+#[test]
+fn rollback_in_a_dropped_tree_changes_its_pages_alone_where_large_values_are_not_counted() {
+    let options = VersionOptions {
+        chains_of_dropped: false,
+        ..VersionOptions::default()
+    };
+    let world = World::with_options(4096, 512, options);
+    let tree = made(&world, 2_000);
+    let old = world.begin_olap();
+    let writer = world.begin();
+    change(&world, &writer, &tree);
+    dropped(&world, &tree);
+    world.collect();
+    count(&world, 7);
+    let [before, _] = pages_of(&tree);
+    assert_eq!(told(&world, &tree).count, before);
+    world.rollback(writer);
+    // Nothing is left to be counted, though rows were reverted.
+    let [after, chains] = pages_of(&tree);
+    assert_eq!(told(&world, &tree).count, after);
+    assert!(after < before && chains > 0, "{after} of {before} pages");
+    assert_eq!(looks(|| assert_eq!(count(&world, 1), 1)), 0);
+    assert_eq!(told(&world, &tree).count, after);
+    world.rollback(old);
+    world.collect();
+    assert_eq!(
+        world.store.dropped_total(world.manager.domain()),
+        Tally::default()
+    );
 }
 
 #[test]
@@ -422,9 +571,9 @@ fn large_dropped_tree_keeps_no_later_one_out_of_the_accounts() {
 /// Where nobody asks for large values no leaf is read.
 #[test]
 fn leaves_of_a_dropped_tree_are_left_alone_where_large_values_are_not_counted() {
-    let options = crate::VersionOptions {
+    let options = VersionOptions {
         chains_of_dropped: false,
-        ..Default::default()
+        ..VersionOptions::default()
     };
     let world = World::with_options(4096, 512, options);
     let tree = made(&world, 1_000);

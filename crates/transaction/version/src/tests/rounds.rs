@@ -152,24 +152,35 @@ fn regress_buried_row_whose_earlier_generation_nobody_sees_any_more_goes() {
     assert!(world.rows(&sees_none, &tree).is_empty());
 }
 
+/// A transaction writes a row so many times, and deletes it. The slot in which that was done.
+fn write_and_delete(world: &World, tree: &Tree, key: &[u8], versions: u32) -> SlotId {
+    let tx = world.begin();
+    let slot = tx.slot();
+    for number in 0..versions {
+        let value = [number as u8; 20];
+        world.put(&tx, tree, key, &value).unwrap();
+    }
+    assert!(world.delete(&tx, tree, key).unwrap().existed);
+    world.commit(tx);
+    slot
+}
+
+const CHAINS: VersionOptions = VersionOptions {
+    graveyard: true,
+    fat: false,
+    shortcuts: true,
+    fat_updates: None,
+    chains_of_dropped: true,
+};
+
 /// A transaction writes a row again and again, and deletes it: an older snapshot sees nothing of that.
 #[test]
 fn row_with_very_many_versions_that_nobody_sees_is_not_kept_for_an_old_snapshot() {
-    let options = VersionOptions {
-        fat: false,
-        ..VersionOptions::default()
-    };
     for (versions, stays) in [(200, false), (1_000, false), (20_000, true)] {
-        let world = World::with_options(4096, 512, options);
+        let world = World::with_options(4096, 512, CHAINS);
         let tree = world.table();
         let old = world.begin_olap();
-        let tx = world.begin();
-        for number in 0..versions {
-            let value = [number as u8; 20];
-            world.put(&tx, &tree, b"k", &value).unwrap();
-        }
-        assert!(world.delete(&tx, &tree, b"k").unwrap().existed);
-        world.commit(tx);
+        write_and_delete(&world, &tree, b"k", versions);
         // A commit's collection looks at so many; the row leaves the index all the same.
         let slots = || (0..SLOTS).map(SlotId);
         for slot in slots() {
@@ -188,4 +199,83 @@ fn row_with_very_many_versions_that_nobody_sees_is_not_kept_for_an_old_snapshot(
         world.collect();
         assert_eq!((world.store.buried(), world.deltas()), (0, 0));
     }
+}
+
+/// The same of one that was covered by an unfinished insert when it was looked at.
+#[test]
+fn row_with_very_many_versions_that_was_covered_goes_once_it_is_covered_no_more() {
+    let world = World::with_options(4096, 512, CHAINS);
+    let tree = world.table();
+    let old = world.begin_olap();
+    let slot = write_and_delete(&world, &tree, b"k", 1_000);
+    let over = world.begin();
+    world.put(&over, &tree, b"k", b"again").unwrap();
+    world.collect();
+    assert_eq!((world.heads(&tree), world.store.held(slot)), (1, 1));
+    assert!(world.deltas() > 1_000, "nobody has come to its end");
+    world.rollback(over);
+    for _ in 0..3 {
+        world.collect();
+    }
+    assert_eq!((world.heads(&tree), world.store.held(slot)), (0, 0));
+    assert_eq!((world.store.buried(), world.deltas()), (0, 0));
+    assert_eq!(world.rows(&old, &tree), []);
+    world.rollback(old);
+}
+
+/// The same of one whose key is too long for a graveyard: in the main index it is in everybody's way.
+#[test]
+fn row_with_very_many_versions_and_too_long_a_key_is_not_kept_in_the_main_index() {
+    for versions in [200, 1_000] {
+        let world = World::with_options(4096, 512, CHAINS);
+        let tree = world.table();
+        let old = world.begin_olap();
+        let slot = write_and_delete(&world, &tree, &[b'k'; 1_000], versions);
+        let mut budget = Budget::new(1_000, 1 << 20).lazy();
+        world.collect_slot(slot, &mut budget).unwrap();
+        assert_eq!(world.heads(&tree) > 0, versions > 256);
+        for _ in 0..3 {
+            world.collect();
+        }
+        assert_eq!((world.heads(&tree), world.store.held(slot)), (0, 0));
+        assert_eq!((world.store.buried(), world.deltas()), (0, 0));
+        assert_eq!(world.rows(&old, &tree), []);
+        world.rollback(old);
+    }
+}
+
+/// V51: a chain that ends at a bound is followed again under the leaf's latch, where a long one is not. So it stays, and is not looked at for ever.
+#[test]
+fn long_chain_that_ends_at_a_bound_stays_in_the_main_index_and_costs_nothing_more() {
+    let mut world = World::new(4096, 512);
+    world.store.sweeps_parts = true;
+    let (tree, key) = (world.table(), [b'k'; 1_000]);
+    let old = world.begin_olap();
+    world.manager.pass();
+    for value in [b"first", b"other"] {
+        let tx = world.begin();
+        world.put(&tx, &tree, &key, value).unwrap();
+        world.commit(tx);
+    }
+    let tx = world.begin();
+    let slot = tx.slot();
+    assert!(world.delete(&tx, &tree, &key).unwrap().existed);
+    // Deletes, and inserts over them, have no bound.
+    for _ in 0..150 {
+        world.put(&tx, &tree, &key, b"again").unwrap();
+        assert!(world.delete(&tx, &tree, &key).unwrap().existed);
+    }
+    world.commit(tx);
+    for _ in 0..3 {
+        world.collect();
+    }
+    assert_eq!((world.heads(&tree), world.store.held(slot)), (1, 1));
+    assert_eq!(world.deltas(), 301, "that of the second version is swept");
+    let mut budget = Budget::new(1_000, u64::MAX);
+    let collected = world.collect_slot(slot, &mut budget).unwrap();
+    assert!(!collected.more && budget.items() > 900, "{budget:?}");
+    assert_eq!(world.rows(&old, &tree), []);
+    world.rollback(old);
+    world.collect();
+    assert_eq!((world.heads(&tree), world.deltas()), (0, 0));
 }
