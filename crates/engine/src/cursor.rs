@@ -266,6 +266,8 @@ impl<'t> Cursor<'t> {
             if !self.scan.is_under_way() {
                 return Ok(None);
             }
+            drop(operation);
+            vellum_sync::test_point!("cursor: between two operations of a step");
         }
     }
 

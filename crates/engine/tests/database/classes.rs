@@ -2,7 +2,11 @@
 #![cfg(not(any(loom, shuttle)))]
 
 use crate::support::{key, rows, small, value_of, with_table};
-use vellum::{Class, Config, Database, Durability, Table, TransactionOptions};
+use std::sync::Arc;
+use std::thread;
+use vellum::{Class, Config, Database, Durability, Table, Transaction, TransactionOptions};
+use vellum_sync::atomic::{AtomicU64, Ordering};
+use vellum_sync::test_point::TestPoints;
 
 const TICKS: u64 = 200;
 
@@ -137,6 +141,81 @@ fn r10_scan_is_promoted_between_two_rows_and_goes_on() {
     }
     assert!(cursor.next().unwrap().is_none());
     assert_eq!(rows(&scanner, &table).len(), 500);
+}
+
+/// A table of some hundred leaves.
+fn load(database: &Database, table: &Table) {
+    let load = database.begin_with(options()).unwrap();
+    for number in 0..3_000 {
+        load.insert(table, &key(number), &[7; 100]).unwrap();
+    }
+    load.commit().unwrap();
+}
+
+/// What `counts` says, and how often it lowered its operation at `point` in between. It is promoted where it does so first.
+fn promoted_at(
+    (database, table): (&Database, &Table),
+    point: &'static str,
+    counter: Transaction,
+    counts: impl Fn(&Transaction) -> u64 + Send,
+) -> (u64, u64) {
+    let points = TestPoints::new();
+    let pause = points.pause(point);
+    let lowered = Arc::new(AtomicU64::new(0));
+    thread::scope(|scope| {
+        let theirs = points.clone();
+        let looker = scope.spawn(move || {
+            let _entered = theirs.enter();
+            counts(&counter)
+        });
+        pause.wait_reached();
+        outrun(database, table);
+        assert!(nobody_is_in_the_way(database), "it is promoted in between");
+        let seen = lowered.clone();
+        points.on(point, move || {
+            seen.fetch_add(1, Ordering::Relaxed);
+        });
+        pause.release();
+        let counted = looker.join().unwrap();
+        (counted, 1 + lowered.load(Ordering::Relaxed))
+    })
+}
+
+/// Leaves that are gone through before an operation is lowered.
+const LEAVES_AT_ONCE: u64 = if cfg!(debug_assertions) { 1 } else { 16 };
+
+#[test]
+fn r10_count_of_leaves_is_promoted_in_between_and_lowered_every_few_of_them() {
+    let (_, database, table) = with_table(&config());
+    load(&database, &table);
+    let leaves = |tx: &Transaction| tx.leaf_pages(&table).unwrap();
+    let all = || leaves(&database.begin_with(options()).unwrap());
+    let before = all();
+    assert!(before > 64, "{before} leaves");
+    let point = "leaf pages: between two steps";
+    let counter = database.begin_with(options()).unwrap();
+    let (counted, lowered) = promoted_at((&database, &table), point, counter, leaves);
+    // Who outruns it writes to the table, too.
+    assert!((before..=all()).contains(&counted), "{before}, {counted}");
+    assert_eq!(lowered, (counted - 1) / LEAVES_AT_ONCE);
+}
+
+/// Rows that came behind the snapshot: it finds none of them, and does not go through all of them in one operation.
+#[test]
+fn r10_count_of_rows_that_are_not_seen_is_promoted_in_between_and_lowered_every_few_leaves() {
+    let (_, database, table) = with_table(&config());
+    let counter = database.begin_with(options()).unwrap();
+    load(&database, &table);
+    let now = database.begin_with(options()).unwrap();
+    let leaves = now.leaf_pages(&table).unwrap();
+    drop(now);
+    let rows = |tx: &Transaction| tx.count(&table, ..).unwrap();
+    let point = "cursor: between two operations of a step";
+    let (counted, lowered) = promoted_at((&database, &table), point, counter, rows);
+    assert_eq!(counted, 0);
+    // One leaf more than are gone through before a step pauses.
+    let least = leaves / (LEAVES_AT_ONCE + 1);
+    assert!(lowered + 2 >= least, "{lowered} times for {leaves} leaves");
 }
 
 #[test]

@@ -2,10 +2,13 @@
 #![cfg(not(any(loom, shuttle)))]
 
 use crate::support::{by_value, key, open, rows, settle, small, value_of, with_table};
+use std::sync::Arc;
 use vellum::{
     Class, Config, Database, Error, Table, Tally, Transaction, TransactionOptions, VersionKind,
     VersionPolicy,
 };
+use vellum_sync::atomic::{AtomicUsize, Ordering};
+use vellum_sync::test_point::TestPoints;
 
 fn begin(database: &Database, class: Class) -> Transaction {
     let options = TransactionOptions::default().class(class);
@@ -246,6 +249,39 @@ fn writers_are_refused_while_a_dropped_table_fills_the_budget_and_tables_are_dro
     database.retry(|tx| tx.upsert(&table, b"k", b"v")).unwrap();
     settle(&database);
     database.retry(|tx| tx.upsert(&table, b"k", b"v")).unwrap();
+}
+
+/// What dropped trees take is summed up by maintenance: with a thousand of them each commit would go through a thousand accounts.
+#[test]
+fn commits_and_writers_read_one_word_for_all_dropped_tables() {
+    let (_, database, table) = with_table(&limited(VersionPolicy::RefuseWriter));
+    filled(&database, "big", 20_000);
+    let old = begin(&database, Class::Olap);
+    assert!(old.table("big").is_ok());
+    dropped(&database, "big");
+    settle(&database);
+    let (points, looks) = (TestPoints::new(), Arc::new(AtomicUsize::new(0)));
+    let seen = looks.clone();
+    points.on("dropped pages: all accounts are gone through", move || {
+        seen.fetch_add(1, Ordering::Relaxed);
+    });
+    let _entered = points.enter();
+    let write = || database.retry(|tx| tx.upsert(&table, b"k", b"v"));
+    // Enough commits in one slot for some to collect.
+    for number in 0..40 {
+        assert!(matches!(write(), Err(Error::VersionSpace { .. })));
+        let name = format!("t{number}");
+        let made = database.retry(|tx| tx.create_table(&name).map(drop));
+        assert!(made.is_ok());
+        dropped(&database, &name);
+    }
+    // It is told with the next step that nobody keeps them any more.
+    drop(old);
+    assert!(matches!(write(), Err(Error::VersionSpace { .. })));
+    assert_eq!(looks.load(Ordering::Relaxed), 0);
+    database.step().unwrap();
+    assert!(looks.load(Ordering::Relaxed) > 0, "the point is passed");
+    write().unwrap();
 }
 
 #[test]
