@@ -427,3 +427,37 @@ fn full_copy_that_a_link_leads_to_is_not_taken_for_ranges() {
         world.rollback(old);
     }
 }
+
+/// A queue's deltas are of deletes, and no transient ones; its slot may have no commit from before the snapshot.
+#[test]
+fn slot_without_transient_deltas_is_not_swept() {
+    let world = world();
+    let tree = world.table();
+    let old = world.begin_olap();
+    let mut slot = None;
+    for number in 0..500_u16 {
+        let key = number.to_be_bytes();
+        put(&world, &tree, &key, &[1; 60]);
+        let tx = world.begin();
+        slot = Some(tx.slot());
+        assert!(world.delete(&tx, &tree, &key).unwrap().existed);
+        world.commit(tx);
+        if number % 20 == 0 {
+            world.collect();
+        }
+    }
+    world.collect();
+    let has_read = || {
+        let versions = world.store.slot(slot.unwrap()).unwrap();
+        versions.collecting.lock().sweep.has_read()
+    };
+    assert!(!has_read());
+    assert_eq!((world.heads(&tree), world.deltas()), (0, 0));
+    // One that has some is, once a leaf is full.
+    for round in 0..200 {
+        put(&world, &tree, b"k", &[round; 60]);
+    }
+    world.collect();
+    assert!(has_read());
+    world.rollback(old);
+}
