@@ -17,6 +17,7 @@ mod constraints;
 mod copies;
 mod dialect;
 mod domains;
+mod exclusions;
 mod extensions;
 mod fetch;
 mod fragment;
@@ -53,6 +54,7 @@ pub(crate) use copies::{CopyArgument, CopyOption, copy_options, filtered};
 pub(crate) use domains::{DomainClause, Refused, drops_domains};
 pub(crate) use fragment::{IndexItem, expression, expression_at, index_item};
 pub(crate) use locks::{LOCKED_LIST, with_lock_words};
+pub(crate) use exclusions::{of_bound, with_exclusions};
 pub(crate) use moves::MOVE;
 pub(crate) use normalize::Normalized;
 pub(crate) use options::{KEY_LOCK, MERGE_NOTHING, NAME_ALONE, OF_TABLE};
@@ -160,7 +162,7 @@ pub(crate) fn statements(text: &str) -> Result<Vec<Statement>> {
         spellings::empty_lists(&mut tokens);
     }
     if words.any(spellings::WORDS) || tokens.iter().any(|own| own.token == Token::Mul) {
-        spellings::adapt(text, &mut tokens)?;
+        spellings::adapt(&mut tokens);
     }
     if words.any(&[Keyword::SET]) {
         subscripts::adapt(&mut tokens);
