@@ -51,6 +51,7 @@ mod named;
 mod notices;
 mod options;
 mod parameters;
+mod passive_settings;
 mod plans;
 mod portal_rows;
 mod portals;
