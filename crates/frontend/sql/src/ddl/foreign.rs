@@ -6,6 +6,7 @@
 use super::Ddl;
 use super::deferral::timing_of;
 use super::made_names::MadeName;
+use super::rewrite::PIECE_BYTES;
 use crate::bind::folded;
 use crate::catalog::{Action, ForeignKey, Kind, Oid, Relation, SwitchedOff, Timing};
 use crate::error::{Result, SqlError};
@@ -176,25 +177,55 @@ impl Ddl<'_> {
         }
         let foreign = Foreign::new(child, parent, key, Vec::new())?;
         let forms = self.forms.clone();
-        let mut rows: Vec<Vec<Value>> = Vec::new();
-        self.each_row(child, |_, values| {
-            rows.push(values.to_vec());
-            Ok(())
-        })?;
-        let transaction = &self.open.transaction;
-        let storage = self.newest_rows(foreign.target_storage())?;
-        let mut bytes = Vec::new();
-        for values in &rows {
-            let found = match foreign.target_key(values, &forms, &mut bytes)? {
-                None => continue,
-                Some(false) => None,
-                Some(true) => transaction.get(storage, &bytes, |_| ())?,
-            };
-            if found.is_none() {
-                return Err(no_target(&foreign, values, &forms, &self.open.catalog.1));
+        let (mut bytes, mut after) = (Vec::new(), None::<Vec<u8>>);
+        loop {
+            // Some megabytes of rows are read, then looked up.
+            let mut rows: Vec<Vec<Value>> = Vec::new();
+            after = self.rows_behind(child, after.as_deref(), PIECE_BYTES, |_, values| {
+                rows.push(values.to_vec());
+                Ok(())
+            })?;
+            let transaction = &self.open.transaction;
+            let storage = self.newest_rows(foreign.target_storage())?;
+            for values in &rows {
+                let found = match foreign.target_key(values, &forms, &mut bytes)? {
+                    None => continue,
+                    Some(false) => None,
+                    Some(true) => transaction.get(storage, &bytes, |_| ())?,
+                };
+                if found.is_none() {
+                    return Err(no_target(&foreign, values, &forms, &self.open.catalog.1));
+                }
+            }
+            if after.is_none() {
+                return Ok(());
             }
         }
-        Ok(())
+    }
+
+    /// VALIDATE CONSTRAINT of a foreign key: rows may have been written while it was switched off, as those of a CHECK cannot.
+    ///
+    /// # Errors
+    /// `23503`.
+    pub(super) fn validate_references(
+        &mut self,
+        relation: &Arc<Relation>,
+        name: &str,
+    ) -> Result<()> {
+        let found = relation.table().and_then(|table| {
+            let mut keys = table.foreign_keys.iter();
+            keys.find(|key| *key.name == *name).cloned()
+        });
+        let Some(key) = found else {
+            return Ok(());
+        };
+        let parent = match key.target == relation.oid {
+            true => Some(relation),
+            false => self.open.catalog.1.relation(key.target),
+        };
+        let parent = parent.cloned();
+        let parent = parent.ok_or_else(|| SqlError::internal("a key without its target"))?;
+        self.check_references(relation, &parent, &key)
     }
 
     /// Foreign keys of other tables whose target is this one.

@@ -577,7 +577,11 @@ impl Ddl<'_> {
                 let said = parameters::Said::of_table(options)?;
                 next.options = parameters::changed(&next.options, said, Of::Table)?;
             }
-            Operation::ValidateConstraint { name } => validate(relation, &folded(name))?,
+            Operation::ValidateConstraint { name } => {
+                let name = folded(name);
+                validate(relation, &name)?;
+                self.validate_references(relation, &name)?;
+            }
             Operation::ReplicaIdentity { identity } => {
                 self.set_replica_identity(relation, &mut next, identity)?;
             }
