@@ -306,6 +306,11 @@ impl Session {
     /// What ReadyForQuery says.
     pub fn status(&self) -> TransactionStatus {
         self.status
+    /// The text of the statement that it ran last.
+    pub fn statement_text(&self) -> Arc<str> {
+        self.activity.now().query
+    }
+
     }
 
     /// The settings that a client is told of when it connects: names and values.
