@@ -45,16 +45,18 @@ mod views;
 pub(crate) mod walk;
 
 pub(crate) use absent::{Absent, Name as AbsentName, Shape as AbsentShape};
-pub(crate) use code::{CodeBlock, Condition, Raise, Step, code, mentions, selected_into};
+pub(crate) use code::{
+    CodeBlock, Condition, Declared, Raise, Step, Targets, Turns, code, mentions, selected_into,
+};
 pub(crate) use commands::{Command, Reindexed};
 pub(crate) use conditions::{state_of, states_named};
 pub(crate) use conflicts::ConflictTarget;
 pub(crate) use constraints::altered_constraint;
 pub(crate) use copies::{CopyArgument, CopyOption, copy_options, filtered};
 pub(crate) use domains::{DomainClause, Refused, drops_domains};
+pub(crate) use exclusions::{of_bound, with_exclusions};
 pub(crate) use fragment::{IndexItem, expression, expression_at, index_item};
 pub(crate) use locks::{LOCKED_LIST, with_lock_words};
-pub(crate) use exclusions::{of_bound, with_exclusions};
 pub(crate) use moves::MOVE;
 pub(crate) use normalize::Normalized;
 pub(crate) use options::{KEY_LOCK, MERGE_NOTHING, NAME_ALONE, OF_TABLE};

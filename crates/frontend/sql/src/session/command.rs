@@ -130,6 +130,7 @@ impl Session {
                 self.channel_statement(statement)?
             }
             Statement::Analyze(analyze) => self.analyze(analyze, sink)?,
+            Statement::Update(update) => self.mark_constraints(update)?,
             Statement::Copy { .. } => {
                 return self.copy(statement, &prepared.text, describe, sink);
             }
