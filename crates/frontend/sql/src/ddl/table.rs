@@ -383,8 +383,7 @@ impl Ddl<'_> {
             _ => {}
         }
         if self.binder().named(&alter.name)?.is_none() && alter.if_exists {
-            let message = format!("relation \"{}\" does not exist, skipping", alter.name);
-            self.notices.push(Fields::notice(message));
+            self.skip_missing(&alter.name)?;
             return Ok(tag);
         }
         if let [operation @ Operation::RenameTable { .. }] = alter.operations.as_slice()
