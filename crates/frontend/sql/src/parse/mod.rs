@@ -55,6 +55,7 @@ pub(crate) use constraints::altered_constraint;
 pub(crate) use copies::{CopyArgument, CopyOption, copy_options, filtered};
 pub(crate) use domains::{DomainClause, Refused, drops_domains};
 pub(crate) use exclusions::{of_bound, with_exclusions};
+pub(crate) use fetch::COUNT_OF_LIMIT;
 pub(crate) use fragment::{IndexItem, expression, expression_at, index_item};
 pub(crate) use locks::{LOCKED_LIST, with_lock_words};
 pub(crate) use moves::MOVE;
