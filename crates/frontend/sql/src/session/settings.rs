@@ -311,7 +311,10 @@ impl SessionSettings {
                     value: value.cloned().unwrap_or_else(|| known.default.to_owned()),
                     default: known.default,
                     unit: known.kind.unit(),
-                    kind: known.kind.vartype(),
+                    kind: match known.kind {
+                        Kind::Fixed => vartype_of(value.map_or(known.default, String::as_str)),
+                        kind => kind.vartype(),
+                    },
                     context: match known.kind {
                         Kind::Fixed => "internal",
                         _ if known.superuser => "superuser",
@@ -425,6 +428,15 @@ impl SessionSettings {
             _ => {}
         }
         Ok(())
+    }
+}
+
+/// `vartype` of what cannot be set, by its value.
+fn vartype_of(value: &str) -> &'static str {
+    match value {
+        "on" | "off" => "bool",
+        value if value.parse::<i64>().is_ok() => "integer",
+        _ => "string",
     }
 }
 
