@@ -103,6 +103,9 @@ pub struct Options {
     /// Most of the log on disk, in MiB
     #[arg(long, value_name = "MIB", env = "VELLUM_LOG_MIB_MAX")]
     log_mib_max: Option<u64>,
+    /// Most of the temporary files of queries together, in MiB; default: half of what is free on their disk at the start
+    #[arg(long, value_name = "MIB", env = "VELLUM_SPILL_MIB_MAX")]
+    spill_mib_max: Option<u64>,
     /// Most transactions at once
     #[arg(long, value_name = "N", env = "VELLUM_TRANSACTIONS_MAX")]
     transactions_max: Option<u16>,
@@ -164,6 +167,7 @@ impl Options {
         lay(&self.log_statements_ms, &mut s.log_statements_ms);
         lay(&self.pool_mib, &mut s.pool_mib);
         lay(&self.log_mib_max, &mut s.log_mib_max);
+        lay(&self.spill_mib_max, &mut s.spill_mib_max);
         lay(&self.transactions_max, &mut s.transactions_max);
         lay(&self.versions.version_mib_max, &mut s.version_mib_max);
         lay(&self.versions.version_policy, &mut s.version_policy);

@@ -14,6 +14,7 @@ use crate::pushed::PushConditions;
 use crate::relation::Relation;
 use crate::scan::{Answer, Part, Scans};
 use crate::sorts::FitSorts;
+use crate::temporary::Room;
 use crate::types::Kind;
 use crate::union::MixUnions;
 use crate::watch::Watch;
@@ -22,7 +23,7 @@ use arrow::array::RecordBatch;
 use arrow::datatypes::SchemaRef;
 use datafusion::common::Result as Planned;
 use datafusion::execution::SessionStateBuilder;
-use datafusion::execution::disk_manager::{DiskManagerBuilder, DiskManagerMode};
+use datafusion::execution::disk_manager::{DiskManager, DiskManagerBuilder, DiskManagerMode};
 use datafusion::execution::memory_pool::GreedyMemoryPool;
 use datafusion::execution::runtime_env::{RuntimeEnv, RuntimeEnvBuilder};
 use datafusion::execution::session_state::SessionState;
@@ -218,6 +219,8 @@ pub struct Engine {
     kept: AtomicUsize,
     /// Where operators write what does not fit into memory.
     spill: OnceLock<PathBuf>,
+    /// How much of that there may be.
+    room: Arc<Room>,
 }
 
 #[derive(Debug)]
@@ -236,6 +239,7 @@ impl Engine {
             memory_bytes,
             kept: AtomicUsize::new(0),
             spill: OnceLock::new(),
+            room: Arc::new(Room::without_end()),
         }
     }
 
@@ -263,6 +267,18 @@ impl Engine {
     /// Says nothing to queries that run already. Without, they fail.
     pub fn spill_into(&self, directory: PathBuf) {
         let _ = self.spill.set(directory);
+    }
+
+    /// All files of queries together take no more than so many bytes; said before the first query. What would take more fails
+    /// ([`std::io::ErrorKind::QuotaExceeded`]).
+    pub fn spill_at_most(&self, bytes: u64) {
+        self.room.limit(bytes);
+    }
+
+    /// What temporary files count with.
+    pub(crate) fn room(&self) -> Result<(Arc<Room>, Arc<DiskManager>)> {
+        let disks = self.started()?.environment.disk_manager.clone();
+        Ok((self.room.clone(), disks))
     }
 
     /// How many parts of a large table are read at a time.
@@ -304,7 +320,9 @@ impl Engine {
             None => DiskManagerMode::Disabled,
             Some(path) => DiskManagerMode::Directories(vec![path.clone()]),
         };
-        let disk = DiskManagerBuilder::default().with_mode(mode);
+        let disk = DiskManagerBuilder::default()
+            .with_mode(mode)
+            .with_max_temp_directory_size(self.room.left());
         let environment = RuntimeEnvBuilder::new()
             .with_disk_manager_builder(disk)
             .build_arc()?;

@@ -70,7 +70,7 @@ impl From<DataFusionError> for Error {
                 Err(shared) => shared_error(&shared),
             },
             DataFusionError::IoError(error) => file_error(&error),
-            DataFusionError::ResourcesExhausted(text) => Self::Memory(text),
+            DataFusionError::ResourcesExhausted(text) => exhausted(text),
             DataFusionError::NotImplemented(text) | DataFusionError::Plan(text) => {
                 Self::Unplanned(text)
             }
@@ -84,7 +84,7 @@ impl From<DataFusionError> for Error {
 /// What several readers of one input failed with: the first who asks gets the failure, the others its kind and its text.
 fn shared_error(shared: &DataFusionError) -> Error {
     match shared.find_root() {
-        DataFusionError::ResourcesExhausted(text) => Error::Memory(text.clone()),
+        DataFusionError::ResourcesExhausted(text) => exhausted(text.clone()),
         DataFusionError::NotImplemented(text) | DataFusionError::Plan(text) => {
             Error::Unplanned(text.clone())
         }
@@ -101,6 +101,17 @@ fn shared_error(shared: &DataFusionError) -> Error {
     }
 }
 
+/// What who writes spills says where they take what they may.
+const NO_ROOM: &str = "The used disk space during the spilling process has exceeded";
+
+/// What there is no more of: memory, or room for files.
+fn exhausted(text: String) -> Error {
+    match text.contains(NO_ROOM) {
+        true => Error::File(io::ErrorKind::QuotaExceeded.into()),
+        false => Error::Memory(text),
+    }
+}
+
 /// What went wrong with a file. Who writes spills wraps what the system says in errors of its own, whose kind says nothing: the innermost counts.
 fn file_error(error: &io::Error) -> Error {
     let mut error = error;
@@ -110,6 +121,9 @@ fn file_error(error: &io::Error) -> Error {
     // Not its text, where there is better: that may name the file, and the server's directories do not concern a client.
     Error::File(match (error.raw_os_error(), error.kind()) {
         (Some(code), _) => io::Error::from_raw_os_error(code),
+        (None, io::ErrorKind::Other) if error.to_string().contains(NO_ROOM) => {
+            io::ErrorKind::QuotaExceeded.into()
+        }
         (None, io::ErrorKind::Other) => io::Error::other(error.to_string()),
         (None, kind) => kind.into(),
     })

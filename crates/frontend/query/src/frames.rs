@@ -1,4 +1,4 @@
-//! Window functions over frames that DataFusion has no bounds for: ranges whose ends are computed for each row.
+//! Window functions over frames that DataFusion has no bounds for: ranges whose ends are computed for each row, and frames that rows are left out of.
 //!
 //! Such a function is given all rows of a partition at once, in their order, with the keys of that order and, of ranges, with the values that lie a distance from each row's key: what
 //! is a month before a day is no fixed count of days, so who makes the query says it.
@@ -6,7 +6,7 @@
 //! Invariants:
 //! - FR1 Ends of ranges move forward from row to row, as keys do: each is looked for from that of the row before. A null is a key's value as any other, equal to nulls alone.
 //!
-//! What it costs: a frame that begins where that of the row before does is folded further; any other anew.
+//! What it costs: a frame that begins where that of the row before does is folded further; any other anew, as is each that rows are left out of.
 
 use crate::aggregate::Fold;
 use crate::batch::{ColumnReader, computed, readers};
@@ -34,15 +34,34 @@ pub enum Edge {
     CurrentRow,
     /// Where keys are this far: a value of the type of the key, or null where that is null.
     Value(Term),
+    /// So many rows, or groups of equals, behind the row; in front of it, if it is negative.
+    Count(i64),
 }
 
-/// Which rows of a window count: those whose keys lie between two values.
+/// Rows of a frame that do not count.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Exclusion {
+    /// All count.
+    Nothing,
+    /// The row itself does not.
+    CurrentRow,
+    /// Nor do its equals.
+    Group,
+    /// Its equals do not, but itself.
+    Ties,
+}
+
+/// Which rows of a window count: those between two ends but what is left out.
 #[derive(Clone, Debug)]
 pub struct Framing {
+    /// Whether the row itself and counts are of rows; of equals if not.
+    pub of_rows: bool,
     /// Its first rows.
     pub start: Edge,
     /// Its last rows.
     pub end: Edge,
+    /// Which of these do not count.
+    pub exclusion: Exclusion,
     /// Tells whether the statement is over.
     pub line: Line,
 }
@@ -61,8 +80,10 @@ pub(crate) enum Framed {
 #[derive(Debug)]
 pub(crate) struct Computed {
     pub framed: Framed,
+    pub of_rows: bool,
     pub start: Side,
     pub end: Side,
+    pub exclusion: Exclusion,
     /// Arguments of its own.
     pub own: usize,
     pub filtered: bool,
@@ -77,6 +98,7 @@ pub(crate) enum Side {
     Unbounded,
     CurrentRow,
     Value,
+    Count(i64),
 }
 
 /// One as DataFusion calls it.
@@ -190,7 +212,10 @@ impl<'p> Partition<'p> {
             groups: Vec::new(),
             group_of: Vec::new(),
         };
-        if computed.start == Side::CurrentRow || computed.end == Side::CurrentRow {
+        let mut sides = [computed.start, computed.end].into_iter();
+        let by_equals = |side| matches!(side, Side::CurrentRow | Side::Count(_));
+        let left_out = matches!(computed.exclusion, Exclusion::Group | Exclusion::Ties);
+        if left_out || !computed.of_rows && sides.any(by_equals) {
             partition.find_groups()?;
         }
         Ok(partition)
@@ -239,6 +264,44 @@ impl<'p> Partition<'p> {
         self.groups[group]..self.groups[group + 1]
     }
 
+    /// Where a count of rows or groups from a row leads: the first row there, and the one behind the last. Beyond the ends of the partition there are none.
+    fn counted(&self, row: usize, count: i64) -> Range<usize> {
+        let (own, all) = match self.computed.of_rows {
+            true => (row, self.rows),
+            false => (self.group_of[row], self.groups.len().saturating_sub(1)),
+        };
+        let count = isize::try_from(count).unwrap_or(match count < 0 {
+            true => isize::MIN,
+            false => isize::MAX,
+        });
+        match own.checked_add_signed(count) {
+            None if count < 0 => 0..0,
+            Some(place) if place < all => match self.computed.of_rows {
+                true => place..place + 1,
+                false => self.groups[place]..self.groups[place + 1],
+            },
+            _ => self.rows..self.rows,
+        }
+    }
+
+    /// The rows of a row's frame that count, in their order.
+    fn parts(&self, row: usize, frame: Range<usize>) -> [Range<usize>; 3] {
+        let none = frame.end..frame.end;
+        let (out, kept) = match self.computed.exclusion {
+            Exclusion::Nothing => return [frame, none.clone(), none],
+            Exclusion::CurrentRow => (row..row + 1, none),
+            Exclusion::Group => (self.equals(row), none),
+            Exclusion::Ties => (self.equals(row), row..row + 1),
+        };
+        let within = |place: usize| place.clamp(frame.start, frame.end);
+        let kept = within(kept.start)..within(kept.end);
+        [
+            frame.start..within(out.start),
+            kept,
+            within(out.end)..frame.end,
+        ]
+    }
+
     /// How a row's key stands to a value, in the order of the rows.
     fn order(&self, row: usize, value: ValueRef<'_>) -> std::result::Result<Ordering, Failure> {
         let (descends, nulls_first) = self.computed.keys.first().copied().unwrap_or_default();
@@ -278,6 +341,13 @@ impl<'p> Partition<'p> {
             Framed::Fold(fold) => fold,
             other => return self.one(other, row, frame),
         };
+        if self.computed.exclusion != Exclusion::Nothing {
+            let mut folding = fold.start();
+            for part in self.parts(row, frame) {
+                self.fold(&mut *folding, part)?;
+            }
+            return folding.finish();
+        }
         let goes_on =
             |rolled: &Rolled| rolled.rows.start == frame.start && rolled.rows.end <= frame.end;
         let mut state = match rolled.take().filter(goes_on) {
@@ -287,8 +357,20 @@ impl<'p> Partition<'p> {
                 rows: frame.start..frame.start,
             },
         };
+        self.fold(&mut *state.folding, state.rows.end..frame.end)?;
+        state.rows.end = frame.end;
+        let value = state.folding.finish()?;
+        *rolled = Some(state);
+        Ok(value)
+    }
+
+    fn fold(
+        &self,
+        folding: &mut dyn crate::aggregate::Folding,
+        rows: Range<usize>,
+    ) -> std::result::Result<(), Failure> {
         let mut values = Vec::with_capacity(self.own.len());
-        for (count, at) in (state.rows.end..frame.end).enumerate() {
+        for (count, at) in rows.enumerate() {
             if count % 1024 == 1023 {
                 self.look()?;
             }
@@ -299,12 +381,9 @@ impl<'p> Partition<'p> {
             for reader in self.own {
                 values.push(reader.get(at)?);
             }
-            state.folding.add(&values)?;
+            folding.add(&values)?;
         }
-        state.rows.end = frame.end;
-        let value = state.folding.finish()?;
-        *rolled = Some(state);
-        Ok(value)
+        Ok(())
     }
 
     /// One of the rows of a frame.
@@ -312,16 +391,21 @@ impl<'p> Partition<'p> {
         &self,
         framed: &Framed,
         row: usize,
-        mut frame: Range<usize>,
+        frame: Range<usize>,
     ) -> std::result::Result<Value, Failure> {
+        let mut parts = self.parts(row, frame).into_iter();
         let found = match framed {
-            Framed::First | Framed::Fold(_) => frame.next(),
-            Framed::Last => frame.last(),
+            Framed::First | Framed::Fold(_) => parts.find_map(|mut part| part.next()),
+            Framed::Last => parts.rev().find_map(|part| part.last()),
             Framed::Nth => {
                 let number = self.own.get(1).map(|number| number.get(row)).transpose()?;
                 let number = number.and_then(|number| number.as_i64());
-                let before = number.and_then(|number| usize::try_from(number - 1).ok());
-                before.and_then(|before| frame.nth(before))
+                let mut before = number.and_then(|number| usize::try_from(number - 1).ok());
+                parts.find_map(|part| {
+                    let behind = before?;
+                    before = Some(behind.saturating_sub(part.len()));
+                    (behind < part.len()).then(|| part.start + behind)
+                })
             }
         };
         match (found, self.own.first()) {
@@ -345,7 +429,9 @@ impl Frames<'_> {
         let (rows, computed) = (partition.rows, partition.computed);
         let start = match computed.start {
             Side::Unbounded => 0,
+            Side::CurrentRow if computed.of_rows => row,
             Side::CurrentRow => partition.equals(row).start,
+            Side::Count(count) => partition.counted(row, count).start,
             Side::Value => {
                 let value = end_of(partition.start, row)?;
                 while self.start < rows && partition.order(self.start, value)?.is_lt() {
@@ -357,7 +443,9 @@ impl Frames<'_> {
         // The first row behind it.
         let end = match computed.end {
             Side::Unbounded => rows,
+            Side::CurrentRow if computed.of_rows => row + 1,
             Side::CurrentRow => partition.equals(row).end,
+            Side::Count(count) => partition.counted(row, count).end,
             Side::Value => {
                 let value = end_of(partition.end, row)?;
                 while self.end < rows && partition.order(self.end, value)?.is_le() {

@@ -36,7 +36,7 @@ pub use batch::{BATCH_ROWS, Batch};
 pub use decimal::Arithmetic;
 pub use engine::{Engine, Flow, Host, Joins, Limits, Line, Reader, Requests, Tables};
 pub use error::{Error, Failure, Result};
-pub use frames::{Edge, Framing};
+pub use frames::{Edge, Exclusion, Framing};
 pub use function::RowFunction;
 pub use relation::{Joined, Relation, SortKey, Symbols};
 pub use scan::{Expected, Part, Scanned};

@@ -1,28 +1,100 @@
 //! Files for what does not fit into memory and is no operator's: rows that a client has yet to fetch, entries of an index that is made.
 
 use crate::engine::Engine;
+use datafusion::execution::disk_manager::DiskManager;
 use std::io::{self, Read, Seek, SeekFrom, Write};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use tempfile::NamedTempFile;
+
+/// How much all temporary files may take together: those here, and those of operators, whose manager counts its own and is told what is left.
+///
+/// Concurrency: counts that order nothing (relaxed). Two that write at once may both be refused where one would have had room.
+#[derive(Debug)]
+pub(crate) struct Room {
+    bytes_max: AtomicU64,
+    /// Bytes of the files here.
+    written: AtomicU64,
+}
+
+impl Room {
+    pub fn without_end() -> Self {
+        Self {
+            bytes_max: AtomicU64::new(u64::MAX),
+            written: AtomicU64::new(0),
+        }
+    }
+
+    pub fn limit(&self, bytes_max: u64) {
+        self.bytes_max.store(bytes_max, Ordering::Relaxed);
+    }
+
+    /// What operators may take.
+    pub fn left(&self) -> u64 {
+        let bytes_max = self.bytes_max.load(Ordering::Relaxed);
+        match bytes_max {
+            u64::MAX => u64::MAX,
+            most => most.saturating_sub(self.written.load(Ordering::Relaxed)),
+        }
+    }
+
+    fn take(&self, bytes: u64, disks: &DiskManager) -> io::Result<()> {
+        let before = self.written.fetch_add(bytes, Ordering::Relaxed);
+        let all = before
+            .saturating_add(bytes)
+            .saturating_add(disks.used_disk_space());
+        if all > self.bytes_max.load(Ordering::Relaxed) {
+            self.written.fetch_sub(bytes, Ordering::Relaxed);
+            return Err(io::ErrorKind::QuotaExceeded.into());
+        }
+        self.tell(disks);
+        Ok(())
+    }
+
+    fn give_back(&self, bytes: u64, disks: &DiskManager) {
+        let before = self.written.fetch_sub(bytes, Ordering::Relaxed);
+        debug_assert!(before >= bytes, "they were taken");
+        self.tell(disks);
+    }
+
+    fn tell(&self, disks: &DiskManager) {
+        // Fails where nothing may be spilled.
+        let _ = disks.set_max_temp_directory_size(self.left());
+    }
+}
 
 /// A file that goes when it is dropped. What a killed process leaves lies in the directory for spills, which is emptied before it is used.
 #[derive(Debug)]
 pub struct TemporaryFile {
     file: NamedTempFile,
     length: u64,
+    room: Arc<Room>,
+    disks: Arc<DiskManager>,
+}
+
+impl Drop for TemporaryFile {
+    fn drop(&mut self) {
+        self.room.give_back(self.length, &self.disks);
+    }
 }
 
 impl TemporaryFile {
     /// Puts bytes behind those that are there, and returns where they begin. Nothing is synced.
     ///
     /// # Errors
-    /// Those of the operating system; the bytes are not there then, as far as later calls go.
+    /// Those of the operating system, and [`io::ErrorKind::QuotaExceeded`] where temporary files take what they may; the bytes are not there then, as far as later
+    /// calls go.
     pub fn append(&mut self, bytes: &[u8]) -> io::Result<u64> {
-        let at = self.length;
+        let (at, length) = (self.length, bytes.len() as u64);
+        self.room.take(length, &self.disks)?;
         // The file without its name: errors are told to clients, whom the server's directories do not concern.
         let file = self.file.as_file_mut();
-        file.seek(SeekFrom::Start(at))?;
-        file.write_all(bytes)?;
-        self.length += bytes.len() as u64;
+        let written = file.seek(SeekFrom::Start(at));
+        if let Err(error) = written.and_then(|_| file.write_all(bytes)) {
+            self.room.give_back(length, &self.disks);
+            return Err(error);
+        }
+        self.length += length;
         Ok(at)
     }
 
@@ -47,6 +119,12 @@ impl Engine {
             return Ok(None);
         };
         let file = NamedTempFile::new_in(directory).map_err(|error| error.kind())?;
-        Ok(Some(TemporaryFile { file, length: 0 }))
+        let (room, disks) = self.room().map_err(io::Error::other)?;
+        Ok(Some(TemporaryFile {
+            file,
+            length: 0,
+            room,
+            disks,
+        }))
     }
 }

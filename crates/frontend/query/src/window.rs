@@ -298,8 +298,10 @@ impl Relation {
         let keys = window.order.iter();
         let mut computed = Computed {
             framed,
+            of_rows: framing.of_rows,
             start: Side::Unbounded,
             end: Side::Unbounded,
+            exclusion: framing.exclusion,
             own: own.len(),
             filtered: filter.is_some(),
             keys: keys.map(|key| (key.descending, key.nulls_first)).collect(),
@@ -315,6 +317,7 @@ impl Relation {
             *side = match edge {
                 Edge::Unbounded => Side::Unbounded,
                 Edge::CurrentRow => Side::CurrentRow,
+                Edge::Count(count) => Side::Count(count),
                 Edge::Value(value) => {
                     arguments.push(value);
                     Side::Value

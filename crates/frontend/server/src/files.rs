@@ -1,4 +1,4 @@
-//! The files that belong to the server and not to the database: configuration, host rules, certificates, passwords.
+//! The files that belong to the server and not to the database: configuration, host rules, certificates, passwords; and the room that there is for files.
 //!
 //! Crash: [`write_private`] writes beside the file, syncs, renames, syncs the directory: the file is there whole or not at
 //! all.
@@ -33,6 +33,16 @@ pub fn read_text(path: &Path, bytes_max: u64) -> io::Result<Option<String>> {
 /// True if there is a file of this name, as far as that can be seen.
 pub fn is_there(path: &Path) -> bool {
     path.exists()
+}
+
+/// Bytes that are free on the disk of a directory.
+///
+/// # Errors
+/// If the system does not tell; the error names the directory.
+pub fn free_bytes(directory: &Path) -> io::Result<u64> {
+    let disk = rustix::fs::statvfs(directory);
+    let disk = disk.map_err(|error| named(directory, &error.into()))?;
+    Ok(disk.f_bavail.saturating_mul(disk.f_frsize))
 }
 
 /// Removes a directory with all that is in it; it need not be there.

@@ -146,6 +146,10 @@ impl Server {
         let spill = settings.data.join(SPILL);
         files::remove_directory(&spill)?;
         database.set_spill_directory(spill);
+        database.set_spill_bytes_max(match settings.spill_mib_max {
+            0 => files::free_bytes(&settings.data)? / 2,
+            mib => mib << 20,
+        });
         let new_password = credentials::make_first_password(&settings.data, &database)?;
         let tls = settings.tls.then(|| load_tls(&settings)).transpose()?;
         let bound = listen::bind(&settings, &rules)?;

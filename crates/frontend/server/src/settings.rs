@@ -68,6 +68,8 @@ pub struct Settings {
     pub pool_mib: u64,
     /// Most of the log on disk, in MiB.
     pub log_mib_max: u64,
+    /// Most of the temporary files of queries together, in MiB; 0 for half of what is free where they are when the server starts.
+    pub spill_mib_max: u64,
     /// Most transactions at once.
     pub transactions_max: u16,
     /// Most of old versions, on disk and in memory together, in MiB; 0 for no limit.
@@ -174,6 +176,7 @@ impl Default for Settings {
             log_statements_ms: -1,
             pool_mib: default_pool_mib(),
             log_mib_max: 1024,
+            spill_mib_max: 0,
             transactions_max: 1024,
             version_mib_max: 0,
             version_policy: VersionPolicy::default(),
@@ -226,6 +229,9 @@ impl Settings {
         if self.pool_mib == 0 || self.pool_mib > MIB_MAX || self.log_mib_max > MIB_MAX {
             return invalid("pool_mib and log_mib_max are at most 2^30, and pool_mib is not 0");
         }
+        if self.spill_mib_max > MIB_MAX {
+            return invalid("spill_mib_max is at most 2^30");
+        }
         limit_versions(Config::default(), self.version_mib_max, self.version_policy)?;
         if self.tls_certificate.as_os_str().is_empty() != self.tls_key.as_os_str().is_empty() {
             return invalid("tls_certificate and tls_key belong together");
@@ -277,7 +283,7 @@ mod tests {
 
     #[test]
     fn values_that_make_no_sense_are_refused() {
-        let cases: [fn(&mut Settings); 9] = [
+        let cases: [fn(&mut Settings); 10] = [
             |s| s.data = PathBuf::new(),
             |s| (s.listen, s.unix_socket) = (vec![], false),
             |s| s.connections_reserved = s.connections_max,
@@ -286,6 +292,7 @@ mod tests {
             |s| s.pool_mib = 0,
             |s| s.version_policy = VersionPolicy::Refuse,
             |s| s.version_mib_max = u64::MAX,
+            |s| s.spill_mib_max = u64::MAX,
             |s| s.tls_key = "key".into(),
         ];
         for (number, change) in cases.into_iter().enumerate() {

@@ -172,6 +172,11 @@ impl SqlDatabase {
         self.shared.queries.spill_into(directory);
     }
 
+    /// Says how many bytes these files may take together, before the first query. What would take more fails (`53200`).
+    pub fn set_spill_bytes_max(&self, bytes: u64) {
+        self.shared.queries.spill_at_most(bytes);
+    }
+
     /// How many statements were compiled since the database was opened: those that no session had run before, and known ones that a change of the
     /// catalog has made out of date. Blocks as long as it takes to look at each session.
     pub fn statements_compiled(&self) -> u64 {

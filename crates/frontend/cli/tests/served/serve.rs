@@ -8,8 +8,8 @@ use std::time::Duration;
 
 const LONG: Duration = Duration::from_secs(60);
 
-/// Lets a client in with the password that is written in `directory`.
-fn let_in(program: &Program, directory: &Path) {
+/// A client with the password that is written in `directory`.
+fn client(program: &Program, directory: &Path) -> postgres::Client {
     let password = std::fs::read_to_string(directory.join("password")).unwrap();
     let client = postgres::Config::new()
         .host("127.0.0.1")
@@ -18,7 +18,29 @@ fn let_in(program: &Program, directory: &Path) {
         .password(password.trim_end())
         .connect_timeout(LONG)
         .connect(postgres::NoTls);
-    drop(client.unwrap());
+    client.unwrap()
+}
+
+/// Lets one in.
+fn let_in(program: &Program, directory: &Path) {
+    drop(client(program, directory));
+}
+
+#[test]
+fn slow_statements_are_logged_with_their_text_however_they_were_sent() {
+    let folder = tempfile::tempdir().unwrap();
+    let server = Program::start(command(folder.path(), &["--log-statements-ms", "0"]));
+    let mut client = client(&server, folder.path());
+    client.batch_execute("select 'simple'").unwrap();
+    let row = client.query_one("select $1::text || 'extended'", &[&"x"]);
+    assert_eq!(row.unwrap().get::<_, &str>(0), "xextended");
+    drop(client);
+    server.signal(Signal::TERM);
+    let (code, log) = end(server.child);
+    assert_eq!(code, 0, "{log}");
+    for text in ["select 'simple'", "select $1::text || 'extended'"] {
+        assert!(log.contains(text), "{log}");
+    }
 }
 
 #[test]

@@ -12,6 +12,7 @@ use crate::wire::report::Report;
 use crate::wire::request::{self, Bind, Parse, Request, Target, belongs_to_extended};
 use smallvec::SmallVec;
 use std::ops::Range;
+use std::sync::Arc;
 use vellum_base::clock::monotonic_nanos;
 use vellum_sql::{Format, Parameters, Progress, Severity, SqlError};
 
@@ -112,7 +113,7 @@ impl Connection {
                 let begun = monotonic_nanos();
                 let result = session.simple_query(text, &mut answers);
                 let lost = answers.lost.take();
-                worked(place.seat(), limits, begun, text);
+                worked(place.seat(), limits, begun, || text.into());
                 return Ok(match checked(result, lost)? {
                     Progress::CopyIn => Next::Copy { extended: false },
                     Progress::Complete | Progress::Suspended => Next::Ready,
@@ -156,7 +157,7 @@ impl Connection {
                 let begun = monotonic_nanos();
                 let result = session.execute(portal, rows_max, &mut answers);
                 let lost = answers.lost.take();
-                worked(place.seat(), limits, begun, portal);
+                worked(place.seat(), limits, begun, || session.statement_text());
                 match checked(result, lost)? {
                     Progress::Complete => {}
                     Progress::Suspended => answers.out.bare(b's'),
@@ -349,9 +350,8 @@ fn known(codes: &[i16]) -> SmallVec<[Format; 8]> {
         .collect()
 }
 
-/// Counts a statement; returns how long it took.
-/// A statement that began at `begun` is over: it is counted, and logged if it was slow.
-fn worked(seat: &Seat, limits: &Limits, begun: u64, text: &str) {
+/// A statement that began at `begun` is over: it is counted, and logged with its text if it was slow.
+fn worked(seat: &Seat, limits: &Limits, begun: u64, text: impl FnOnce() -> Arc<str>) {
     let nanos = monotonic_nanos().saturating_sub(begun);
     Tally::count(&seat.tally.statements, 1);
     Tally::count(&seat.tally.statement_nanos, nanos);
@@ -359,6 +359,7 @@ fn worked(seat: &Seat, limits: &Limits, begun: u64, text: &str) {
         .log_statement_nanos
         .is_some_and(|limit| nanos >= limit)
     {
+        let text = text();
         let end = text.floor_char_boundary(LOGGED_BYTES_MAX);
         let milliseconds = nanos / 1_000_000;
         let process = seat.process;

@@ -72,6 +72,7 @@ impl Binder<'_> {
         match node {
             E::Identifier(ident) => self.identifier(ident),
             E::CompoundIdentifier(parts) => match parts.as_slice() {
+                [record, field] if !self.variables.is_empty() => self.field(record, field),
                 [table, column] | [_, table, column] => {
                     self.column(Some(&folded(table)), &folded(column))
                 }
@@ -362,7 +363,7 @@ impl Binder<'_> {
     }
 
     /// A column of this query, or of the nearest one around it that has it.
-    fn column(&mut self, table: Option<&str>, name: &str) -> Result<Bound> {
+    pub(super) fn column(&mut self, table: Option<&str>, name: &str) -> Result<Bound> {
         let mut found = self.scope.column(table, name);
         let mut level = 0;
         while let Err(error) = &found
@@ -413,26 +414,8 @@ impl Binder<'_> {
         })
     }
 
-    fn identifier(&mut self, ident: &ast::Ident) -> Result<Bound> {
-        let name = folded(ident);
-        if ident.quote_style.is_none() && name == "default" {
-            return Err(SqlError::syntax("DEFAULT is not allowed in this context"));
-        }
-        let variable = self.variables.iter().find(|(own, ..)| *own == name);
-        match (self.column(None, &name), variable) {
-            (Ok(_), Some(_)) => {
-                let message = format!("column reference \"{name}\" is ambiguous");
-                let detail = "It could refer to either a variable of the code or a table column.";
-                Err(SqlError::new(sqlstate::AMBIGUOUS_COLUMN, message).with_detail(detail))
-            }
-            (Err(error), _) if error.sqlstate() == sqlstate::AMBIGUOUS_COLUMN => Err(error),
-            (Err(_), Some((_, value, ty))) => Ok(Bound::new(Expr::Const(value.clone()), *ty)),
-            (found, None) => self.column_or_word(found, ident, name),
-        }
-    }
-
     /// What a name is that is no variable.
-    fn column_or_word(
+    pub(super) fn column_or_word(
         &mut self,
         found: Result<Bound>,
         ident: &ast::Ident,

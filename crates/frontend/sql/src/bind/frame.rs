@@ -8,10 +8,11 @@ use super::aggregate::constant_of;
 use super::{Binder, Bound};
 use crate::error::{Result, SqlError};
 use crate::expr::Expr;
+use crate::parse::of_bound;
 use crate::plan::{SortBy, SortKey};
 use crate::sqlstate;
 use sqlparser::ast;
-use vellum_query::{Frame as Settled, FrameBound, FrameUnit};
+use vellum_query::{Exclusion, Frame as Settled, FrameBound, FrameUnit};
 use vellum_row::datetime::Interval;
 use vellum_row::{CastContext, Numeric, Settings, Type, Typmod, Value, cast_between, compare};
 
@@ -23,6 +24,7 @@ pub(crate) struct Frame {
     unit: FrameUnit,
     start: Side,
     end: Side,
+    exclusion: Exclusion,
     /// The key of a RANGE with a distance, of the type that distances from it are of.
     key: Option<(Expr, Type)>,
 }
@@ -57,15 +59,18 @@ struct Distance {
 }
 
 impl Frame {
-    /// Whether an end of it is computed for each row.
+    /// Whether an end of it is computed for each row, or rows are left out of it.
     pub fn is_computed(&self) -> bool {
+        if self.exclusion != Exclusion::Nothing {
+            return true;
+        }
         let mut offsets = [&self.start, &self.end]
             .into_iter()
             .filter_map(Side::offset);
         offsets.any(|offset| offset.range.as_ref().is_some_and(|range| !range.is_count))
     }
 
-    /// The ends of such a frame, and the key that these are values of, with its type. Distances are looked at, which `value` computes.
+    /// The ends of such a frame, and the key that these are values of, with its type, if they are. Distances are looked at, which `value` computes.
     ///
     /// # Errors
     /// As [`Frame::settled`].
@@ -73,16 +78,34 @@ impl Frame {
         &self,
         mut value: impl FnMut(&Expr) -> Result<Value>,
     ) -> Result<([Limit<'_>; 2], Option<(&Expr, Type)>)> {
-        let mut limit = |side: &'_ Side| -> Result<()> {
-            match side.offset() {
-                Some(offset) => offset.check(&value(&offset.value)?),
-                None => Ok(()),
+        let mut limits = [self.start.limit(), self.end.limit()];
+        for (side, limit) in [&self.start, &self.end].into_iter().zip(&mut limits) {
+            let Some(offset) = side.offset() else {
+                continue;
+            };
+            let value = value(&offset.value)?;
+            if offset.range.is_some() {
+                offset.check(&value)?;
+                continue;
             }
-        };
-        limit(&self.start)?;
-        limit(&self.end)?;
+            let count = i64::try_from(offset.distance(value)?).unwrap_or(i64::MAX);
+            *limit = Limit::Count(match side {
+                Side::Preceding(_) => -count,
+                _ => count,
+            });
+        }
         let key = self.key.as_ref().map(|(expr, ty)| (expr, *ty));
-        Ok(([self.start.limit(), self.end.limit()], key))
+        Ok((limits, key))
+    }
+
+    /// Whether its ends are rows, not groups of equals or values.
+    pub fn is_of_rows(&self) -> bool {
+        self.unit == FrameUnit::Rows
+    }
+
+    /// The rows that are left out of it.
+    pub fn exclusion(&self) -> Exclusion {
+        self.exclusion
     }
 
     /// The frame with its distances, which `value` computes.
@@ -133,6 +156,8 @@ pub(crate) enum Limit<'f> {
     CurrentRow,
     /// A value of the key.
     At(&'f Expr),
+    /// So many rows or groups behind the row, or in front of it.
+    Count(i64),
 }
 
 impl Side {
@@ -239,10 +264,14 @@ impl Binder<'_> {
             ast::WindowFrameUnits::Groups => FrameUnit::Groups,
         };
         let wrong = |text: &str| Err(SqlError::new(sqlstate::WINDOWING_ERROR, text));
-        let current = ast::WindowFrameBound::CurrentRow;
-        let last = node.end_bound.as_ref().unwrap_or(&current);
+        // The EXCLUDE stands in the last that is written.
+        let (first, mut exclusion) = of_bound(&node.start_bound);
+        let mut last = ast::WindowFrameBound::CurrentRow;
+        if let Some(bound) = &node.end_bound {
+            (last, exclusion) = of_bound(bound);
+        }
         use ast::WindowFrameBound as B;
-        match (&node.start_bound, last) {
+        match (&first, &last) {
             (B::Following(None), _) => {
                 return wrong("frame start cannot be UNBOUNDED FOLLOWING");
             }
@@ -260,8 +289,8 @@ impl Binder<'_> {
         if unit == FrameUnit::Groups && order.is_empty() {
             return wrong("GROUPS mode requires an ORDER BY clause");
         }
-        let start = self.frame_side(&node.start_bound, End::Start, unit, order)?;
-        let end = self.frame_side(last, End::Last, unit, order)?;
+        let start = self.frame_side(&first, End::Start, unit, order)?;
+        let end = self.frame_side(&last, End::Last, unit, order)?;
         let by_distance = [&start, &end]
             .into_iter()
             .any(|side| side.offset().is_some());
@@ -276,6 +305,7 @@ impl Binder<'_> {
             unit,
             start,
             end,
+            exclusion,
             key,
         })
     }

@@ -25,6 +25,7 @@ mod row;
 mod scope;
 mod types;
 mod used;
+mod variable;
 mod window;
 
 pub(crate) use aggregate::{Aggregate, AggregateKind};
@@ -46,6 +47,7 @@ pub(crate) use types::{
     NAME_BYTES, NamedType, TypeNames, cut, folded, kept_name, kept_oid, no_type, object_name,
     type_label,
 };
+pub(crate) use variable::Variable;
 pub(crate) use window::{WINDOW_SLOTS, Window, WindowCall, WindowKind, check_number};
 
 use crate::catalog::{Catalog, Kind, Named, Oid, Relation};
@@ -58,7 +60,7 @@ use sqlparser::ast;
 use sqlparser::tokenizer::Location;
 use std::cell::OnceCell;
 use std::sync::Arc;
-use vellum_row::{EnumId, Settings, Type, Typmod, Value};
+use vellum_row::{EnumId, Settings, Type, Typmod};
 
 /// An expression while its surroundings are being bound.
 #[derive(Clone, Debug)]
@@ -184,7 +186,7 @@ pub(crate) struct Binder<'c> {
     /// What may end it before it is done.
     pub ends: Option<Ends<'c>>,
     /// The variables of the code that it is a statement of.
-    pub variables: &'c [(&'static str, Value, Type)],
+    pub variables: &'c [Variable],
     pub done: Done,
     /// Types of the parameters; `None`: not known (yet).
     pub params: Vec<Option<Type>>,

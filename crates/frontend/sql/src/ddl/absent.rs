@@ -52,7 +52,12 @@ impl Ddl<'_> {
         let (_, shown) = crate::bind::object_name(table)?;
         let (_, name) = crate::bind::object_name(&own.name)?;
         let word = drop.kind.0;
-        let of = if word == "rule" { "relation" } else { "table" };
+        // Its notices and its errors call it otherwise.
+        let of = if word == "rule" || drop.if_exists {
+            "relation"
+        } else {
+            "table"
+        };
         let message = format!("{word} \"{name}\" for {of} \"{shown}\" does not exist");
         self.is_missing(drop, sqlstate::UNDEFINED_OBJECT, message)
     }

@@ -186,7 +186,7 @@ impl Ddl<'_> {
     }
 }
 
-/// VALIDATE CONSTRAINT: rows are checked when a constraint is made, NOT VALID or not.
+/// That VALIDATE CONSTRAINT names one that can be validated. Rows are checked when a constraint is made, NOT VALID or not.
 ///
 /// # Errors
 /// `42704`; `42809` for a key.

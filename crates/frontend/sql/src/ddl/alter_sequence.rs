@@ -7,7 +7,7 @@ use crate::bind::folded;
 use crate::catalog::{
     Change, Default, Kind, Oid, Relation, SequenceDefinition, sequence_state, settle,
 };
-use crate::error::{Fields, Result, SqlError};
+use crate::error::{Result, SqlError};
 use crate::names::quoted;
 use crate::parse::Clause;
 use crate::sqlstate;
@@ -29,8 +29,7 @@ impl Ddl<'_> {
     ) -> Result<CommandTag> {
         let tag = CommandTag::plain("ALTER SEQUENCE");
         if alter.if_exists && self.binder().named(&alter.name)?.is_none() {
-            let message = format!("relation \"{}\" does not exist, skipping", alter.name);
-            self.notices.push(Fields::notice(message));
+            self.skip_missing(&alter.name)?;
             return Ok(tag);
         }
         let relation = self.table_alone(&alter.name)?;

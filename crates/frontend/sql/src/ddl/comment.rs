@@ -3,7 +3,7 @@
 use super::Ddl;
 use crate::bind::folded;
 use crate::catalog::{Change, Comment, Kind, Named, Oid};
-use crate::error::{Result, SqlError};
+use crate::error::{Fields, Result, SqlError};
 use crate::parse::OF_TABLE;
 use crate::sqlstate;
 use crate::wire::CommandTag;
@@ -44,7 +44,9 @@ impl Ddl<'_> {
                 let (_, name) = crate::bind::object_name(name)?;
                 if name != crate::database::DATABASE {
                     let message = format!("database \"{name}\" does not exist");
-                    return Err(SqlError::new(sqlstate::INVALID_CATALOG_NAME, message));
+                    let state = sqlstate::INVALID_CATALOG_NAME;
+                    self.notices.push(Fields::warning(state, message));
+                    return Ok(CommandTag::plain("COMMENT"));
                 }
                 (crate::system::DATABASE_OID, 0)
             }

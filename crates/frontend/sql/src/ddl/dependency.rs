@@ -392,12 +392,6 @@ impl Ddl<'_> {
         own.chain(self.referring(relation.oid))
     }
 
-    /// Whether a foreign key refers to a column.
-    pub(super) fn is_referred(&self, relation: &Arc<Relation>, column: ColumnId) -> bool {
-        let mut keys = self.keys_to(relation);
-        keys.any(|(_, key)| key.target_columns.contains(&column))
-    }
-
     /// What an object is called in messages: with its schema where the search path does not lead to it.
     fn named(&self, object: &Object) -> String {
         match object {

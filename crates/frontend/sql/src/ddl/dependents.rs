@@ -102,19 +102,23 @@ impl Ddl<'_> {
             .table()
             .ok_or_else(|| SqlError::internal("no table"))?;
         let schema = table.schema.drop_column(position)?;
+        let id = table.schema.column(position).id;
+        // Columns that are not grouped by may follow from it.
+        let key = table.primary_key();
+        let key = key.filter(|key| key.key_columns().all(|own| own != id));
         let without = Relation {
             kind: Kind::Table(Box::new(Table {
                 schema: Arc::new(schema),
                 // They may read the column.
                 defaults: Vec::new(),
-                indexes: Vec::new(),
+                indexes: key.cloned().into_iter().collect(),
                 checks: Vec::new(),
                 foreign_keys: Vec::new(),
                 ..table.clone()
             })),
             ..relation.clone()
         };
-        let column = (relation.oid, table.schema.column(position).id.0 as i16);
+        let column = (relation.oid, id.0 as i16);
         let catalog = &self.open.catalog.1;
         let without = catalog.with(&Change::PutRelation(Arc::new(without)), 0);
         let reads = |view: &Arc<Relation>| {

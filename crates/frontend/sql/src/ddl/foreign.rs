@@ -6,6 +6,7 @@
 use super::Ddl;
 use super::deferral::timing_of;
 use super::made_names::MadeName;
+use super::rewrite::PIECE_BYTES;
 use crate::bind::folded;
 use crate::catalog::{Action, ForeignKey, Kind, Oid, Relation, SwitchedOff, Timing};
 use crate::error::{Result, SqlError};
@@ -14,7 +15,7 @@ use crate::plan::{Foreign, column_position};
 use crate::sqlstate;
 use sqlparser::ast::{self, ReferentialAction};
 use std::sync::Arc;
-use vellum_row::{CastContext, ColumnId, Type, Value, cast_between};
+use vellum_row::{CastContext, Column, ColumnId, Type, Value, cast_between};
 
 impl Ddl<'_> {
     /// Adds a foreign key to a relation that is held alone.
@@ -103,23 +104,17 @@ impl Ddl<'_> {
                 made.free(|name| table.has_constraint(name))
             }
         };
-        for (position, target_column) in columns.iter().zip(&target_columns) {
-            let from = table.schema.column(*position);
-            let to = target_table
-                .schema
-                .column(target_table.position(*target_column));
-            if !comparable(from.ty, to.ty) {
-                let message = format!("foreign key constraint \"{name}\" cannot be implemented");
-                let detail = format!(
-                    "Key columns \"{}\" and \"{}\" are of incompatible types: {} and {}.",
-                    from.name,
-                    to.name,
-                    self.forms.format_type(from.ty, from.typmod),
-                    self.forms.format_type(to.ty, to.typmod)
-                );
-                return Err(SqlError::new(sqlstate::DATATYPE_MISMATCH, message).with_detail(detail));
-            }
-        }
+        let pairs = columns.iter().zip(&target_columns);
+        self.check_key_types(
+            &name,
+            pairs.map(|(position, target_column)| {
+                let to = target_table.position(*target_column);
+                (
+                    table.schema.column(*position),
+                    target_table.schema.column(to),
+                )
+            }),
+        )?;
         let made = ForeignKey {
             oid: self.draw_oid()?,
             name: name.into(),
@@ -176,25 +171,122 @@ impl Ddl<'_> {
         }
         let foreign = Foreign::new(child, parent, key, Vec::new())?;
         let forms = self.forms.clone();
-        let mut rows: Vec<Vec<Value>> = Vec::new();
-        self.each_row(child, |_, values| {
-            rows.push(values.to_vec());
-            Ok(())
-        })?;
-        let transaction = &self.open.transaction;
-        let storage = self.newest_rows(foreign.target_storage())?;
-        let mut bytes = Vec::new();
-        for values in &rows {
-            let found = match foreign.target_key(values, &forms, &mut bytes)? {
-                None => continue,
-                Some(false) => None,
-                Some(true) => transaction.get(storage, &bytes, |_| ())?,
-            };
-            if found.is_none() {
-                return Err(no_target(&foreign, values, &forms, &self.open.catalog.1));
+        let (mut bytes, mut after) = (Vec::new(), None::<Vec<u8>>);
+        loop {
+            // Some megabytes of rows are read, then looked up.
+            let mut rows: Vec<Vec<Value>> = Vec::new();
+            after = self.rows_behind(child, after.as_deref(), PIECE_BYTES, |_, values| {
+                rows.push(values.to_vec());
+                Ok(())
+            })?;
+            let transaction = &self.open.transaction;
+            let storage = self.newest_rows(foreign.target_storage())?;
+            for values in &rows {
+                let found = match foreign.target_key(values, &forms, &mut bytes)? {
+                    None => continue,
+                    Some(false) => None,
+                    Some(true) => transaction.get(storage, &bytes, |_| ())?,
+                };
+                if found.is_none() {
+                    return Err(no_target(&foreign, values, &forms, &self.open.catalog.1));
+                }
+            }
+            if after.is_none() {
+                return Ok(());
+            }
+        }
+    }
+
+    /// The columns of a key find their equals among those of its target.
+    ///
+    /// # Errors
+    /// `42804`.
+    fn check_key_types<'c>(
+        &self,
+        name: &str,
+        pairs: impl Iterator<Item = (&'c Column, &'c Column)>,
+    ) -> Result<()> {
+        for (from, to) in pairs {
+            if !comparable(from.ty, to.ty) {
+                let message = format!("foreign key constraint \"{name}\" cannot be implemented");
+                let detail = format!(
+                    "Key columns \"{}\" and \"{}\" are of incompatible types: {} and {}.",
+                    from.name,
+                    to.name,
+                    self.forms.format_type(from.ty, from.typmod),
+                    self.forms.format_type(to.ty, to.typmod)
+                );
+                return Err(SqlError::new(sqlstate::DATATYPE_MISMATCH, message).with_detail(detail));
             }
         }
         Ok(())
+    }
+
+    /// The foreign keys of a column that has another type by now, on either side: what refers to something finds it as before.
+    ///
+    /// # Errors
+    /// `42804`, `23503`.
+    pub(super) fn check_keys_of(
+        &mut self,
+        relation: &Arc<Relation>,
+        column: ColumnId,
+    ) -> Result<()> {
+        let own = relation
+            .table()
+            .map_or(Vec::new(), |table| table.foreign_keys.clone());
+        let own = own.into_iter().map(|key| (relation.clone(), key));
+        let mut keys: Vec<(Arc<Relation>, ForeignKey)> = own.collect();
+        keys.extend(self.referring(relation.oid));
+        for (child, key) in keys {
+            let mine = child.oid == relation.oid && key.columns.contains(&column);
+            let target = key.target == relation.oid && key.target_columns.contains(&column);
+            if !mine && !target {
+                continue;
+            }
+            let parent = match key.target == relation.oid {
+                true => Some(relation),
+                false => self.open.catalog.1.relation(key.target),
+            };
+            let parent = parent.cloned();
+            let parent = parent.ok_or_else(|| SqlError::internal("a key without its target"))?;
+            if let (Some(from), Some(to)) = (child.table(), parent.table()) {
+                let pairs = key.columns.iter().zip(&key.target_columns);
+                self.check_key_types(
+                    &key.name,
+                    pairs.map(|(own, target)| {
+                        let own = from.schema.column(from.position(*own));
+                        (own, to.schema.column(to.position(*target)))
+                    }),
+                )?;
+            }
+            self.check_references(&child, &parent, &key)?;
+        }
+        Ok(())
+    }
+
+    /// VALIDATE CONSTRAINT of a foreign key: rows may have been written while it was switched off, as those of a CHECK cannot.
+    ///
+    /// # Errors
+    /// `23503`.
+    pub(super) fn validate_references(
+        &mut self,
+        relation: &Arc<Relation>,
+        name: &str,
+    ) -> Result<()> {
+        let found = relation.table().and_then(|table| {
+            let mut keys = table.foreign_keys.iter();
+            keys.find(|key| *key.name == *name).cloned()
+        });
+        let Some(key) = found else {
+            return Ok(());
+        };
+        let parent = match key.target == relation.oid {
+            true => Some(relation),
+            false => self.open.catalog.1.relation(key.target),
+        };
+        let parent = parent.cloned();
+        let parent = parent.ok_or_else(|| SqlError::internal("a key without its target"))?;
+        self.check_references(relation, &parent, &key)
     }
 
     /// Foreign keys of other tables whose target is this one.

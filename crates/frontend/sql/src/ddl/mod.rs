@@ -249,6 +249,14 @@ impl Ddl<'_> {
         Err(taken(name))
     }
 
+    /// Tells that a relation is not there, where it need not be.
+    fn skip_missing(&mut self, name: &ast::ObjectName) -> Result<()> {
+        let (_, shown) = crate::bind::object_name(name)?;
+        let message = format!("relation \"{shown}\" does not exist, skipping");
+        self.notices.push(Fields::notice(message));
+        Ok(())
+    }
+
     /// A relation that is made by this statement.
     fn new_relation(&self, oid: Oid, namespace: Oid, name: &str, kind: Kind) -> Relation {
         let catalog = &self.open.catalog.1;

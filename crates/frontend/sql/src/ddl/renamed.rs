@@ -3,7 +3,7 @@
 use super::{Ddl, no_schema};
 use crate::bind::folded;
 use crate::catalog::{Change, Kind, Named, Oid, Relation, View};
-use crate::error::{Fields, Result, SqlError};
+use crate::error::{Result, SqlError};
 use crate::parse::{Altered, Clause};
 use crate::sqlstate;
 use crate::wire::CommandTag;
@@ -32,8 +32,7 @@ impl Ddl<'_> {
         });
         let Some(named) = self.binder().named(&alter.name)? else {
             if alter.if_exists {
-                let message = format!("relation \"{}\" does not exist, skipping", alter.name);
-                self.notices.push(Fields::notice(message));
+                self.skip_missing(&alter.name)?;
                 return Ok(tag);
             }
             self.check_schema(&alter.name)?;

@@ -383,8 +383,7 @@ impl Ddl<'_> {
             _ => {}
         }
         if self.binder().named(&alter.name)?.is_none() && alter.if_exists {
-            let message = format!("relation \"{}\" does not exist, skipping", alter.name);
-            self.notices.push(Fields::notice(message));
+            self.skip_missing(&alter.name)?;
             return Ok(tag);
         }
         if let [operation @ Operation::RenameTable { .. }] = alter.operations.as_slice()
@@ -577,7 +576,11 @@ impl Ddl<'_> {
                 let said = parameters::Said::of_table(options)?;
                 next.options = parameters::changed(&next.options, said, Of::Table)?;
             }
-            Operation::ValidateConstraint { name } => validate(relation, &folded(name))?,
+            Operation::ValidateConstraint { name } => {
+                let name = folded(name);
+                validate(relation, &name)?;
+                self.validate_references(relation, &name)?;
+            }
             Operation::ReplicaIdentity { identity } => {
                 self.set_replica_identity(relation, &mut next, identity)?;
             }

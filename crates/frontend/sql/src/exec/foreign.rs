@@ -41,8 +41,10 @@ pub(super) enum Due {
     Alone(Claim),
 }
 
-/// Rows that refer to a key: their keys, values and bytes.
-type Found = Vec<(Vec<u8>, Vec<Value>, Vec<u8>)>;
+/// Rows that have to have a target, and are looked at together at the end. (What is looked at later finds what the statement inserts behind it.)
+const DUES_MAX: usize = 4096;
+/// Rows that are looked at first where one is enough to keep a key.
+const FIRST_CHILDREN: usize = 16;
 
 impl Run<'_, '_> {
     /// A row was inserted, or (with `old`) changed.
@@ -67,6 +69,11 @@ impl Run<'_, '_> {
             }
             if self.is_deferred(foreign.oid, foreign.timing) {
                 self.defer_target(foreign, old.is_none(), new)?;
+                continue;
+            }
+            // What is there now is there at the end, or who takes it away answers for this row, too: so what is kept does not grow with the rows.
+            let many = self.dues.borrow().len() >= DUES_MAX;
+            if many && self.hold_target(foreign, new)?.is_ok() {
                 continue;
             }
             let due = Due::Target(foreign.clone(), new.to_vec());
@@ -245,13 +252,14 @@ impl Run<'_, '_> {
         if !action.writes() {
             return self.nothing_refers(foreign, old, action);
         }
-        let found = self.children(foreign, old)?;
+        let mut found = self.followers(foreign, old)?;
         if self.repeatable {
             self.look_beside(foreign, old, action)?;
         }
         let child = &foreign.child;
         let oid = child.relation.oid;
-        for (key, values, bytes) in found {
+        while let Some((key, bytes)) = found.next()? {
+            let values = self.values_of(child, &bytes)?;
             match (action, new) {
                 (Action::Cascade, None) => {
                     if rows::delete(self.transaction, child, &key, &values)? {
@@ -285,6 +293,7 @@ impl Run<'_, '_> {
                 }
             }
         }
+        self.give_back(found.kept());
         Ok(())
     }
 
@@ -301,12 +310,18 @@ impl Run<'_, '_> {
         if action == Action::NoAction && self.has_key(foreign, old)? {
             return Ok(());
         }
-        let found = self.children(foreign, old)?;
-        if self.repeatable {
-            self.look_beside(foreign, old, action)?;
-        }
-        for (key, ..) in found {
-            self.forbids(foreign, old, &key)?;
+        // Mostly the first that is found forbids it, however many there are.
+        for most in [FIRST_CHILDREN, usize::MAX] {
+            let found = self.children(foreign, old, most)?;
+            if self.repeatable {
+                self.look_beside(foreign, old, action)?;
+            }
+            for key in &found {
+                self.forbids(foreign, old, key)?;
+            }
+            if found.len() < most {
+                break;
+            }
         }
         Ok(())
     }
@@ -361,13 +376,38 @@ impl Run<'_, '_> {
         Ok(self.transaction.get(storage, &key, |_| ())?.is_some())
     }
 
-    /// Rows that refer to a key.
-    fn children(&self, foreign: &Foreign, old: &[Value]) -> Result<Found> {
+    /// The keys of rows that refer to a key, so many at most.
+    ///
+    /// # Errors
+    /// `53200` for more than fit into memory.
+    fn children(&self, foreign: &Foreign, old: &[Value], most: usize) -> Result<Vec<Vec<u8>>> {
+        let (mut found, mut kept) = (Vec::new(), 0);
+        self.each_child(foreign, old, &mut |key, _| {
+            let size = key.len() + size_of::<Vec<u8>>();
+            self.keep(size)?;
+            kept += size;
+            found.push(key.to_vec());
+            Ok(match found.len() < most {
+                true => Flow::More,
+                false => Flow::Enough,
+            })
+        })?;
+        // They are looked at at once.
+        self.give_back(kept);
+        Ok(found)
+    }
+
+    /// Calls `each` with the key and the bytes of every row that refers to a key.
+    pub(super) fn each_child(
+        &self,
+        foreign: &Foreign,
+        old: &[Value],
+        each: &mut dyn FnMut(&[u8], &[u8]) -> Result<Flow>,
+    ) -> Result<()> {
         let child = &foreign.child;
         let own = |number: usize| old[foreign.target_columns[number]].clone();
         let (access, exact) = path(foreign, false, own);
         let schema = &child.table().schema;
-        let mut found = Found::new();
         self.scan(child, &access, &[], &[], &mut |key, bytes| {
             self.step()?;
             let row = RowRef::Stored(schema.view(bytes)?);
@@ -387,12 +427,9 @@ impl Run<'_, '_> {
                     }
                 }
             }
-            let values = self.values_of(child, bytes)?;
-            self.keep_row(&values)?;
-            found.push((key.to_vec(), values, bytes.to_vec()));
-            Ok(Flow::More)
+            each(key, bytes)
         })?;
-        Ok(found)
+        Ok(())
     }
 
     /// A row that this transaction sees referring to a key that is to go forbids that, unless it is gone itself.
@@ -423,7 +460,7 @@ impl Run<'_, '_> {
         let now = self.engine.begin_with(options)?;
         let beside = self.beside(&now);
         let storage = foreign.child.table().storage.table(self.transaction)?;
-        for (key, ..) in beside.children(foreign, old)? {
+        for key in beside.children(foreign, old, usize::MAX)? {
             let forbidden = matches!(action, Action::NoAction | Action::Restrict);
             match self.transaction.newest(storage, &key)? {
                 // What this transaction sees, or has changed itself.

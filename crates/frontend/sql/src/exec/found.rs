@@ -14,7 +14,7 @@ use vellum_base::maps::HashSet;
 use vellum_row::{Column, Schema, Type, Typmod, Value, ValueRef};
 
 /// What is sorted through a file has so many bytes of memory at least.
-const SORT_MIN: usize = 1 << 20;
+pub(super) const SORT_MIN: usize = 1 << 20;
 
 /// A row of the target by its key, if there is one, and what stands behind it.
 pub(super) type FoundRow = (Option<Vec<u8>>, Vec<Value>);

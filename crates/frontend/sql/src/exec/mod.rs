@@ -8,6 +8,7 @@
 mod acl_rows;
 mod aggregate;
 mod change;
+mod children;
 mod deferred;
 mod distinct;
 mod foreign;

@@ -5,7 +5,7 @@ use crate::error::SqlError;
 use crate::sqlstate;
 
 #[rustfmt::skip]
-pub(super) static FUNCTIONS: [CatalogEntry; 54] = [
+pub(super) static FUNCTIONS: [CatalogEntry; 58] = [
     entry(637, "pg_index_has_property", "regclass text", "bool", F::IndexProperty),
     entry(638, "pg_index_column_has_property", "regclass int4 text", "bool", F::IndexColumnProperty),
     entry(4032, "pg_sequence_last_value", "regclass", "int8", F::SequenceLastValue),
@@ -58,6 +58,10 @@ pub(super) static FUNCTIONS: [CatalogEntry; 54] = [
     entry(2393, "has_tablespace_privilege", "oid oid text", "bool", F::HasTablespacePrivilege),
     entry(2394, "has_tablespace_privilege", "text text", "bool", F::HasTablespacePrivilege),
     entry(2395, "has_tablespace_privilege", "oid text", "bool", F::HasTablespacePrivilege),
+    entry(3830, "pg_last_xact_replay_timestamp", "", "timestamptz", F::NoDefinition),
+    entry(3166, "pg_size_pretty", "numeric", "text", F::SizePretty),
+    entry(3298, "row_security_active", "oid", "bool", F::AlwaysFalse),
+    entry(3299, "row_security_active", "text", "bool", F::AlwaysFalse),
     entry(2257, "has_function_privilege", "name oid text", "bool", F::AlwaysTrue),
     entry(2259, "has_function_privilege", "oid oid text", "bool", F::AlwaysTrue),
 ];

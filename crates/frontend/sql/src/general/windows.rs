@@ -91,25 +91,32 @@ impl<'t> Translation<'t, '_, '_> {
             None => None,
             Some(frame) => {
                 let (limits, key) = frame.computed(|expr| self.constant(expr))?;
-                let Some((key, ty)) = key else {
-                    return Err(SqlError::internal("a range without a key"));
-                };
                 let mut edges = Vec::with_capacity(limits.len());
                 for limit in limits {
                     edges.push(match limit {
                         Limit::Unbounded => Edge::Unbounded,
                         Limit::CurrentRow => Edge::CurrentRow,
-                        Limit::At(expr) => Edge::Value(self.term(expr, ty, subs)?),
+                        Limit::Count(count) => Edge::Count(count),
+                        Limit::At(expr) => {
+                            let Some((_, ty)) = key else {
+                                return Err(SqlError::internal("a range without a key"));
+                            };
+                            Edge::Value(self.term(expr, ty, subs)?)
+                        }
                     });
                 }
                 let [start, end] = <[Edge; 2]>::try_from(edges)
                     .map_err(|_| SqlError::internal("a frame of two ends"))?;
-                for own in &mut order {
-                    own.term = self.term(key, ty, subs)?;
+                if let Some((key, ty)) = key {
+                    for own in &mut order {
+                        own.term = self.term(key, ty, subs)?;
+                    }
                 }
                 Some(Framing {
+                    of_rows: frame.is_of_rows(),
                     start,
                     end,
+                    exclusion: frame.exclusion(),
                     line: self.line(),
                 })
             }

@@ -1,13 +1,21 @@
-//! The code of DO: what migrations say in it, of PL/pgSQL's statements those without variables.
+//! The code of DO: what migrations say in it, of PL/pgSQL's statements those without cursors.
 //!
-//! Read: statements of SQL, `PERFORM`, `EXECUTE`, `IF`, `NULL`, `RAISE`, `RETURN`, blocks in each other with `EXCEPTION`. What asks for a variable, a loop or a cursor is `0A000`.
+//! Read: statements of SQL, `PERFORM`, `EXECUTE`, `IF`, `NULL`, `RAISE`, `RETURN`, blocks in each other with `EXCEPTION`; variables and records, assignments and `INTO` (`code/variables`); loops
+//! (`code/loops`), `EXIT` and `CONTINUE`. What asks for a cursor or a label is `0A000`.
 //!
 //! A statement is everything up to its semicolon outside of brackets. It is kept as it stands in the text; that it can be read is seen before any of them runs.
 //!
 //! Not here: running it (`session/code`).
 
+mod loops;
+mod variables;
+
+pub(crate) use loops::Turns;
+pub(crate) use variables::{Declared, Targets};
+
+use self::variables::{Known, split_into};
 use super::conditions::{state_of, states_named};
-use super::tokens;
+use super::{near, tokens};
 use crate::error::{Result, SqlError};
 use crate::sqlstate::{self, SqlState};
 use sqlparser::ast::Statement;
@@ -19,6 +27,7 @@ const DEPTH_MAX: usize = 50;
 /// A block: its statements, and what is done about their errors.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct CodeBlock {
+    pub declared: Vec<Declared>,
     pub steps: Vec<Step>,
     pub handlers: Vec<Handler>,
 }
@@ -43,10 +52,32 @@ pub(crate) enum Condition {
 pub(crate) enum Step {
     /// A statement of SQL.
     Sql(String),
+    /// One whose first row is kept.
+    Into {
+        text: String,
+        targets: Targets,
+    },
     /// What stands behind SELECT, whose rows are passed over.
     Perform(String),
-    /// An expression whose value is a statement.
-    Execute(String),
+    /// An expression whose value is a statement, and where its first row goes.
+    Execute {
+        text: String,
+        targets: Targets,
+    },
+    /// A variable takes the value of an expression.
+    Assign {
+        name: String,
+        value: String,
+    },
+    Loop {
+        turns: Turns,
+        steps: Vec<Step>,
+    },
+    /// EXIT and CONTINUE, where a condition is true.
+    Leave {
+        goes_on: bool,
+        condition: Option<String>,
+    },
     Nothing,
     Return,
     Raise(Raise),
@@ -87,11 +118,13 @@ pub(crate) fn code(text: &str, refuse: fn(&Statement) -> Result<()>) -> Result<C
         tokens: &tokens,
         at: 0,
         depth: 0,
+        loops: 0,
+        scope: Vec::new(),
         refuse,
     };
-    reader.variables()?;
+    let declared = reader.declarations()?;
     reader.expect("begin")?;
-    let block = reader.block()?;
+    let block = reader.block(declared)?;
     reader.take_token(&Token::SemiColon);
     match reader.peek() {
         None => Ok(block),
@@ -151,7 +184,7 @@ fn word_of(token: &Token) -> Option<String> {
 
 #[cold]
 fn unexpected(token: &Token) -> SqlError {
-    SqlError::syntax(format!("syntax error at or near \"{token}\""))
+    SqlError::syntax(near(&token.to_string()))
 }
 
 #[cold]
@@ -171,6 +204,19 @@ fn one_statement(text: &str) -> Result<Statement> {
     match (statements.pop(), statements.is_empty()) {
         (Some(statement), true) => Ok(statement),
         _ => Err(SqlError::syntax("a statement of several statements")),
+    }
+}
+
+/// # Errors
+/// `42601` for what is none, or more than one.
+fn check_expression(text: &str) -> Result<()> {
+    let query = format!("SELECT {text}");
+    if selected_into(&query)?.is_some() {
+        return Err(SqlError::syntax("query is SELECT INTO"));
+    }
+    match one_statement(&query)? {
+        Statement::Query(_) => Ok(()),
+        _ => Err(SqlError::syntax("query is not a SELECT")),
     }
 }
 
@@ -195,6 +241,10 @@ struct Reader<'t> {
     starts: Vec<usize>,
     at: usize,
     depth: usize,
+    /// Loops in each other.
+    loops: usize,
+    /// Variables that can be seen.
+    scope: Vec<Known>,
     refuse: fn(&Statement) -> Result<()>,
 }
 
@@ -246,14 +296,6 @@ impl<'t> Reader<'t> {
         }
     }
 
-    /// DECLARE without a declaration.
-    fn variables(&mut self) -> Result<()> {
-        if self.take("declare") && self.peek_word().as_deref() != Some("begin") {
-            return Err(not_read("a variable"));
-        }
-        Ok(())
-    }
-
     /// The text up to one of these tokens, which stands outside of brackets and of CASE, and which is left there.
     fn text(&mut self, ends: &[&str], tokens: &[Token]) -> Result<String> {
         self.peek();
@@ -273,7 +315,7 @@ impl<'t> Reader<'t> {
             match token {
                 Token::LParen | Token::LBracket => brackets += 1,
                 Token::RParen | Token::RBracket => brackets = brackets.saturating_sub(1),
-                Token::Assignment if brackets == 0 => return Err(not_read("a variable")),
+                Token::Assignment if brackets == 0 => return Err(unexpected(token)),
                 _ if word == "case" => cases += 1,
                 _ if word == "end" => cases = cases.saturating_sub(1),
                 _ => {}
@@ -291,33 +333,30 @@ impl<'t> Reader<'t> {
     }
 
     /// A statement of SQL up to the semicolon.
-    fn statement(&mut self) -> Result<String> {
+    fn statement(&mut self) -> Result<Step> {
         let text = self.text(&[], &[Token::SemiColon])?;
         if let Some(target) = selected_into(&text)? {
-            return Err(match target.eq_ignore_ascii_case("found") {
-                true => not_read("INTO"),
-                false => SqlError::syntax(format!("\"{target}\" is not a known variable")),
-            });
+            let (text, names, strict) = split_into(&text)?;
+            if names.is_empty() {
+                return Err(SqlError::syntax(near(&target)));
+            }
+            let targets = self.targets(names, strict)?;
+            (self.refuse)(&one_statement(&text)?)?;
+            return Ok(Step::Into { text, targets });
         }
         (self.refuse)(&one_statement(&text)?)?;
-        Ok(text)
+        Ok(Step::Sql(text))
     }
 
     /// An expression, or what else stands behind SELECT.
     fn expression(&mut self, ends: &[&str], tokens: &[Token]) -> Result<String> {
         let text = self.text(ends, tokens)?;
-        let query = format!("SELECT {text}");
-        if selected_into(&query)?.is_some() {
-            return Err(SqlError::syntax("query is SELECT INTO"));
-        }
-        match one_statement(&query)? {
-            Statement::Query(_) => Ok(text),
-            _ => Err(SqlError::syntax("query is not a SELECT")),
-        }
+        check_expression(&text)?;
+        Ok(text)
     }
 
     /// A block behind its BEGIN, with its END.
-    fn block(&mut self) -> Result<CodeBlock> {
+    fn block(&mut self, declared: Vec<Declared>) -> Result<CodeBlock> {
         let steps = self.steps(&["exception", "end"])?;
         let mut handlers = Vec::new();
         if self.take("exception") {
@@ -338,7 +377,12 @@ impl<'t> Reader<'t> {
             }
         }
         self.expect("end")?;
-        Ok(CodeBlock { steps, handlers })
+        self.scope.truncate(self.scope.len() - declared.len());
+        Ok(CodeBlock {
+            declared,
+            steps,
+            handlers,
+        })
     }
 
     fn conditions(&mut self) -> Result<Vec<Condition>> {
@@ -387,14 +431,15 @@ impl<'t> Reader<'t> {
             return Err(not_read("a label"));
         }
         let word = self.peek_word().unwrap_or_default();
+        if let Some(step) = self.assignment()? {
+            self.end_of_statement()?;
+            return Ok(step);
+        }
         let step = match word.as_str() {
-            "declare" => {
-                self.variables()?;
-                return self.step();
-            }
-            "begin" => {
-                self.at += 1;
-                Step::Block(self.block()?)
+            "declare" | "begin" => {
+                let declared = self.declarations()?;
+                self.expect("begin")?;
+                Step::Block(self.block(declared)?)
             }
             "if" => {
                 self.at += 1;
@@ -419,19 +464,48 @@ impl<'t> Reader<'t> {
             "execute" => {
                 self.at += 1;
                 let text = self.expression(&["into", "using"], &[Token::SemiColon])?;
-                if self.peek() != Some(&Token::SemiColon) {
-                    return Err(not_read("EXECUTE with INTO or USING"));
+                let targets = match self.take("into") {
+                    true => self.listed_targets()?,
+                    false => Targets::default(),
+                };
+                if self.peek_word().as_deref() == Some("using") {
+                    return Err(not_read("EXECUTE with USING"));
                 }
-                Step::Execute(text)
+                Step::Execute { text, targets }
             }
-            "for" | "foreach" | "while" | "loop" | "case" | "exit" | "continue" | "open"
-            | "fetch" | "move" | "close" | "get" | "assert" | "call" | "commit" | "rollback" => {
+            "for" | "while" | "loop" => {
+                self.at += 1;
+                self.loop_of(&word)?
+            }
+            "exit" | "continue" => {
+                self.at += 1;
+                self.leave(&word)?
+            }
+            "foreach" | "case" | "open" | "fetch" | "move" | "close" | "get" | "assert"
+            | "call" | "commit" | "rollback" => {
                 return Err(not_read(&word.to_uppercase()));
             }
-            _ => Step::Sql(self.statement()?),
+            _ => self.statement()?,
         };
         self.end_of_statement()?;
         Ok(step)
+    }
+
+    /// EXIT or CONTINUE behind that word.
+    fn leave(&mut self, word: &str) -> Result<Step> {
+        let condition = match self.take("when") {
+            true => Some(self.expression(&[], &[Token::SemiColon])?),
+            false if self.peek() == Some(&Token::SemiColon) => None,
+            false => return Err(not_read("a label")),
+        };
+        let goes_on = word == "continue";
+        if self.loops == 0 {
+            return Err(SqlError::syntax(match goes_on {
+                true => "CONTINUE cannot be used outside a loop",
+                false => "EXIT cannot be used outside a loop, unless it has a label",
+            }));
+        }
+        Ok(Step::Leave { goes_on, condition })
     }
 
     fn choice(&mut self) -> Result<Step> {
@@ -562,7 +636,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_code_or_asks_for_variables_is_refused() {
+    fn what_is_no_code_or_is_not_read_is_refused() {
         let state = |text: &str| {
             code(text, |_| Ok(()))
                 .unwrap_err()
@@ -581,9 +655,24 @@ mod tests {
             assert_eq!(state(text), "42601", "{text}");
         }
         for text in [
-            "declare a int; begin end",
             "begin a := 1; end",
-            "begin for i in 1..2 loop end loop; end",
+            "begin select 1 into a; end",
+            "begin exit; end",
+            "begin loop end; end",
+            "declare a int; a text; begin end",
+            "declare a int; begin a int := 2; end",
+            "begin for a in select 1 loop end loop; end",
+            "declare a int; begin for a in reverse select 1 loop end loop; end",
+            "begin declare a int; begin end; a := 1; end",
+        ] {
+            assert_eq!(state(text), "42601", "{text}");
+        }
+        for text in [
+            "declare a t.b%type; begin end",
+            "declare a refcursor; begin end",
+            "declare a record; begin a.b := 1; end",
+            "begin <<l>> loop end loop; end",
+            "begin loop exit l; end loop; end",
             "begin execute 'x' using 1; end",
         ] {
             assert_eq!(state(text), "0A000", "{text}");

@@ -1,4 +1,4 @@
-//! Commands that the parser does not know: ABORT, CHECKPOINT, REINDEX, SET CONSTRAINTS, two-phase commit, settings of roles and of the database.
+//! Commands that the parser does not know, or not as PostgreSQL has them: ABORT, CREATE DATABASE, CHECKPOINT, REINDEX, SET CONSTRAINTS, two-phase commit, settings of roles and of the database.
 //!
 //! The syntax trees are the parser's, so a command is carried in a RENAME TABLE, the first of whose tables has a name that none in a text can be
 //! ([`COMMAND`]); [`Command`] reads it again.
@@ -42,6 +42,8 @@ pub(crate) enum Command {
     Said(String),
     /// DO: its code ([`super::code`]).
     Code(String),
+    /// CREATE DATABASE of this name.
+    Database(String),
     /// CREATE SCHEMA, and the statements that make what is in it ([`super::element`]).
     Schema(Vec<String>),
     /// ALTER ROLE and ALTER DATABASE with SET or RESET: what sessions begin with.
@@ -112,6 +114,10 @@ impl Command {
             Self::Code(code) => {
                 let code = ObjectName::from(vec![Ident::with_quote('"', code)]);
                 (plain("code"), vec![code])
+            }
+            Self::Database(name) => {
+                let name = ObjectName::from(vec![Ident::with_quote('"', name)]);
+                (plain("database"), vec![name])
             }
             Self::Schema(said) => {
                 let said = said.into_iter();
@@ -208,6 +214,7 @@ impl Command {
                 deferred: word(&first.new_name, 0)? == "deferred",
             },
             "schema" => Self::Schema(names().filter_map(|name| word(&name, 0)).collect()),
+            "database" => Self::Database(word(&names().next()?, 0)?),
             "said" => Self::Said(word(&names().next()?, 0)?),
             "code" => Self::Code(word(&names().next()?, 0)?),
             "prepare" => Self::Prepare,
@@ -249,6 +256,8 @@ pub(super) fn statement(parser: &mut Parser<'_>) -> Option<Result<Statement, Par
         reindex
     } else if first("set") && second("constraints") {
         constraints
+    } else if first("create") && second("database") {
+        database
     } else if first("do") {
         code
     } else if first("prepare") && second("transaction") {
@@ -342,6 +351,23 @@ fn code(parser: &mut Parser<'_>) -> Result<Statement, ParserError> {
             Err(ParserError::ParserError(message))
         }
     }
+}
+
+/// `CREATE DATABASE name` behind that, with options, whose values are of no account: there is nothing to make.
+fn database(parser: &mut Parser<'_>) -> Result<Statement, ParserError> {
+    let name = crate::bind::folded(&parser.parse_identifier()?);
+    loop {
+        match &parser.peek_token_ref().token {
+            Token::EOF | Token::SemiColon => break,
+            Token::Word(_)
+            | Token::Eq
+            | Token::Minus
+            | Token::Number(..)
+            | Token::SingleQuotedString(_) => parser.advance_token(),
+            _ => return parser.expected_ref("an option", parser.peek_token_ref()),
+        }
+    }
+    Ok(Command::Database(name).carried())
 }
 
 /// ABORT is ROLLBACK.
@@ -554,6 +580,16 @@ mod tests {
             assert_eq!(command(text), Some(reindex), "{text}");
         }
         assert_eq!(command("prepare transaction 'x'"), Some(Command::Prepare));
+        for (text, name) in [
+            ("create database X", "x"),
+            (
+                "create database \"X\" encoding = 'unicode' template template0",
+                "X",
+            ),
+        ] {
+            let database = Command::Database(name.to_owned());
+            assert_eq!(command(text), Some(database), "{text}");
+        }
         let end = Command::EndPrepared {
             commit: true,
             transaction: "a\"b".to_owned(),
@@ -588,6 +624,8 @@ mod tests {
         assert_eq!(command("rename table a to b"), None);
         for text in [
             "set constraints all",
+            "create database",
+            "create database x (y)",
             "reindex",
             "commit prepared x",
             "alter index i set (",

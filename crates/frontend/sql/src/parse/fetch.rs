@@ -1,10 +1,15 @@
-//! `FETCH FIRST (…) ROWS ONLY`: the parser takes a number or a parameter, without brackets.
+//! `FETCH FIRST (…) ROWS ONLY` and `WITH TIES`: the parser takes a number or a parameter, without brackets.
 
 use super::dialect::is_word;
+use super::spellings::put_behind;
 use sqlparser::tokenizer::{Token, TokenWithSpan, Whitespace};
 
-/// Frees a number or a parameter of its brackets, and makes a LIMIT of any other expression in them. That of WITH TIES is left alone: LIMIT has none.
-pub(super) fn adapt(tokens: &mut [TokenWithSpan]) {
+/// The count of a FETCH WITH TIES whose expression stands in a LIMIT in front of it.
+pub(crate) const COUNT_OF_LIMIT: &str = "the count of the LIMIT before";
+
+/// Frees a number or a parameter of its brackets, and makes a LIMIT of any other expression in them. Behind that of WITH TIES stands a FETCH of [`COUNT_OF_LIMIT`].
+pub(super) fn adapt(tokens: &mut Vec<TokenWithSpan>) {
+    let mut with_ties = Vec::new();
     let spoken: Vec<usize> = (0..tokens.len())
         .filter(|at| !matches!(tokens[*at].token, Token::Whitespace(_)))
         .collect();
@@ -38,8 +43,22 @@ pub(super) fn adapt(tokens: &mut [TokenWithSpan]) {
             for place in [three[1], *rows, *only] {
                 tokens[place].token = blank.clone();
             }
+        } else if let Some([rows, with, ties]) = spoken.get(behind..behind + 3)
+            && (word(tokens, *rows, "rows") || word(tokens, *rows, "row"))
+            && word(tokens, *with, "with")
+            && word(tokens, *ties, "ties")
+        {
+            tokens[three[0]].token = Token::make_keyword("LIMIT");
+            tokens[three[1]].token = blank;
+            with_ties.push(close);
         }
     }
+    let fetch = [
+        Token::make_keyword("FETCH"),
+        Token::make_keyword("FIRST"),
+        Token::SingleQuotedString(COUNT_OF_LIMIT.to_owned()),
+    ];
+    put_behind(tokens, &with_ties, &fetch);
 }
 
 /// How many tokens stand in the brackets that begin with the first of these; `None` if they are empty, or do not end.

@@ -17,6 +17,7 @@ mod constraints;
 mod copies;
 mod dialect;
 mod domains;
+mod exclusions;
 mod extensions;
 mod fetch;
 mod fragment;
@@ -44,13 +45,17 @@ mod views;
 pub(crate) mod walk;
 
 pub(crate) use absent::{Absent, Name as AbsentName, Shape as AbsentShape};
-pub(crate) use code::{CodeBlock, Condition, Raise, Step, code, mentions, selected_into};
+pub(crate) use code::{
+    CodeBlock, Condition, Declared, Raise, Step, Targets, Turns, code, mentions, selected_into,
+};
 pub(crate) use commands::{Command, Reindexed};
 pub(crate) use conditions::{state_of, states_named};
 pub(crate) use conflicts::ConflictTarget;
 pub(crate) use constraints::altered_constraint;
 pub(crate) use copies::{CopyArgument, CopyOption, copy_options, filtered};
 pub(crate) use domains::{DomainClause, Refused, drops_domains};
+pub(crate) use exclusions::{of_bound, with_exclusions};
+pub(crate) use fetch::COUNT_OF_LIMIT;
 pub(crate) use fragment::{IndexItem, expression, expression_at, index_item};
 pub(crate) use locks::{LOCKED_LIST, with_lock_words};
 pub(crate) use moves::MOVE;
@@ -160,7 +165,7 @@ pub(crate) fn statements(text: &str) -> Result<Vec<Statement>> {
         spellings::empty_lists(&mut tokens);
     }
     if words.any(spellings::WORDS) || tokens.iter().any(|own| own.token == Token::Mul) {
-        spellings::adapt(text, &mut tokens)?;
+        spellings::adapt(&mut tokens);
     }
     if words.any(&[Keyword::SET]) {
         subscripts::adapt(&mut tokens);

@@ -525,6 +525,9 @@ fn operation(parser: &mut Parser<'_>) -> Result<AlterTableOperation, ParserError
         let options = carried(IDENTITY, Some(column), [clause]);
         return Ok(AlterTableOperation::SetOptionsParens { options });
     }
+    if let Some(passed) = said_of_column(parser, named) {
+        return passed;
+    }
     let words = [1, 2].map(|more| nth_keyword(parser, named + more));
     let own = match words {
         [Keyword::ADD, Keyword::GENERATED]
@@ -718,4 +721,50 @@ fn dotted(parser: &mut Parser<'_>) -> Result<Vec<Ident>, ParserError> {
         ObjectNamePart::Function(_) => Err(ParserError::ParserError("a name".to_owned())),
     });
     parts.collect()
+}
+
+/// SET COMPRESSION, SET and RESET (n_distinct) of a column, which change nothing here: passed over as SET STATISTICS is.
+fn said_of_column(
+    parser: &mut Parser<'_>,
+    named: usize,
+) -> Option<Result<AlterTableOperation, ParserError>> {
+    let word = nth_keyword(parser, named + 1);
+    let third = &parser.peek_nth_token_ref(named + 2).token;
+    let compression = word == Keyword::SET && is_word(third, "compression");
+    let options = matches!(word, Keyword::SET | Keyword::RESET) && *third == Token::LParen;
+    if !compression && !options {
+        return None;
+    }
+    for _ in 0..named {
+        parser.advance_token();
+    }
+    let read = |parser: &mut Parser<'_>| {
+        let column = parser.parse_identifier()?;
+        parser.advance_token();
+        parser.advance_token();
+        if compression {
+            let method = parser.parse_identifier()?.value.to_ascii_lowercase();
+            if !["pglz", "lz4", "default"].contains(&&*method) {
+                return parser.expected_ref("a method of compression", parser.peek_token_ref());
+            }
+        }
+        while options {
+            let name = parser.parse_identifier()?.value.to_ascii_lowercase();
+            if !["n_distinct", "n_distinct_inherited"].contains(&&*name) {
+                return parser.expected_ref("an option of a column", parser.peek_token_ref());
+            }
+            if word == Keyword::SET {
+                parser.expect_token(&Token::Eq)?;
+                let _ = parser.consume_token(&Token::Minus);
+                parser.parse_number_value()?;
+            }
+            if !parser.consume_token(&Token::Comma) {
+                parser.expect_token(&Token::RParen)?;
+                break;
+            }
+        }
+        let options = carried(IDENTITY, Some(column), [Clause::Statistics]);
+        Ok(AlterTableOperation::SetOptionsParens { options })
+    };
+    Some(read(parser))
 }

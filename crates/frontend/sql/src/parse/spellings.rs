@@ -1,6 +1,5 @@
 //! What PostgreSQL lets one write in more ways than the parser does, changed among the tokens into the way that both have. Places in the text stay as they are.
 
-use crate::error::{Result, SqlError};
 use sqlparser::keywords::Keyword;
 use sqlparser::tokenizer::{Token, TokenWithSpan, Whitespace};
 
@@ -13,10 +12,7 @@ pub(super) const WORDS: &[Keyword] = &[
 ];
 
 /// Changes them.
-///
-/// # Errors
-/// `0A000` for frames that leave out rows.
-pub(super) fn adapt(text: &str, tokens: &mut [TokenWithSpan]) -> Result<()> {
+pub(super) fn adapt(tokens: &mut [TokenWithSpan]) {
     let is_spoken = |token: &TokenWithSpan| !matches!(token.token, Token::Whitespace(_));
     let spoken: Vec<usize> = (0..tokens.len())
         .filter(|at| is_spoken(&tokens[*at]))
@@ -67,26 +63,11 @@ pub(super) fn adapt(text: &str, tokens: &mut [TokenWithSpan]) -> Result<()> {
                 tokens[place].token = blank();
             }
             (_, Keyword::EXCLUDE) if is_frame(&before) => {
-                let words = [1, 2].map(|more| word(next(more)));
-                match [&*words[0], &*words[1]] {
-                    ["no", "others"] => {
-                        for gone in &spoken[at..at + 3] {
-                            tokens[*gone].token = blank();
-                        }
-                    }
-                    ["current", "row"] | ["group" | "ties", _] => {
-                        let start = tokens[place].span.start;
-                        let position = super::position(text, start.line, start.column);
-                        let what = "EXCLUDE of a window frame";
-                        return Err(SqlError::unsupported(what).at(position));
-                    }
-                    _ => {}
-                }
+                super::exclusions::adapt(tokens, &spoken, at);
             }
             _ => {}
         }
     }
-    Ok(())
 }
 
 /// Names the one row of a SELECT without list and without tables: what nobody calls a table.
@@ -149,14 +130,6 @@ pub(super) fn put_behind(tokens: &mut Vec<TokenWithSpan>, places: &[usize], more
 
 fn keyword(token: Option<&Token>) -> Keyword {
     token.map_or(Keyword::NoKeyword, super::dialect::keyword)
-}
-
-/// A word in lower case.
-fn word(token: Option<&Token>) -> String {
-    match token {
-        Some(Token::Word(word)) if word.quote_style.is_none() => word.value.to_ascii_lowercase(),
-        _ => String::new(),
-    }
 }
 
 /// Whether a table's name stands before, behind a word that tables stand behind.

@@ -4,6 +4,7 @@ use super::{General, Select};
 use crate::bind::Binder;
 use crate::error::{Result, SqlError};
 use crate::expr::Expr;
+use crate::parse::COUNT_OF_LIMIT;
 use crate::sqlstate;
 use sqlparser::ast;
 use vellum_row::{CastContext, Type, Typmod, Value};
@@ -71,13 +72,15 @@ impl Binder<'_> {
         let mut limit = count(limit)?;
         let mut ties = false;
         if let Some(fetch) = &query.fetch {
-            if limit.is_some() {
+            let said = fetch.quantity.as_ref().is_some_and(is_of_limit);
+            if limit.is_some() && !said {
                 return Err(SqlError::syntax("multiple LIMIT clauses not allowed"));
             }
             if fetch.percent {
                 return Err(SqlError::syntax("PERCENT of FETCH"));
             }
             limit = match &fetch.quantity {
+                _ if said => limit,
                 Some(quantity) => count(Some(quantity))?,
                 None => Some(Expr::Const(Value::Int8(1))),
             };
@@ -102,4 +105,12 @@ impl Binder<'_> {
             ties,
         })
     }
+}
+
+/// Whether the count of a FETCH is that of the LIMIT.
+fn is_of_limit(quantity: &ast::Expr) -> bool {
+    let ast::Expr::Value(value) = quantity else {
+        return false;
+    };
+    matches!(&value.value, ast::Value::SingleQuotedString(text) if text == COUNT_OF_LIMIT)
 }

@@ -64,7 +64,7 @@ pub(crate) use set_function::{SetCall, SetFunction};
 pub(crate) use updatable::Changes;
 pub(crate) use writing::{NamesOfWith, Writing, writes_in_with};
 
-use crate::bind::{Binder, ParamCast};
+use crate::bind::{Binder, ParamCast, Variable};
 use crate::catalog::{Catalog, Oid, Version};
 use crate::error::Result;
 use crate::expr::{Expr, RowType};
@@ -74,7 +74,7 @@ use sqlparser::ast;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 use vellum_row::Settings;
-use vellum_row::{Type, Typmod, Value};
+use vellum_row::{Type, Typmod};
 
 /// A compiled statement.
 #[derive(Debug)]
@@ -237,7 +237,7 @@ pub(crate) struct Surroundings<'c> {
     /// What may end it.
     pub ends: Option<Ends<'c>>,
     /// The variables of the code that it is a statement of.
-    pub variables: &'c [(&'static str, Value, Type)],
+    pub variables: &'c [Variable],
 }
 
 impl<'c> Surroundings<'c> {

@@ -4,14 +4,21 @@
 //!
 //! What is not read, and what cannot stand in code, is refused before anything runs: a block cannot handle it.
 //!
-//! Its variables are FOUND, and in handlers SQLERRM and SQLSTATE. A statement that names one is compiled each time that it runs, with the value.
+//! Its variables are those that it declares, FOUND, and in handlers SQLERRM and SQLSTATE. A statement that names one is compiled each time that it runs, with the value. They keep their values when a
+//! block is taken back.
 //!
 //! Not here: what code says (`parse/code`).
+
+mod loops;
+mod variables;
+
+pub(super) use variables::CodeVariable;
 
 use super::blocks::stands_alone;
 use super::run::{Output, Prepared};
 use super::simple::is_program;
 use super::{Progress, Session};
+use crate::bind::Variable;
 use crate::error::{Fields, Result, SqlError};
 use crate::parse::{self, state_of, states_named, with_stack};
 use crate::parse::{CodeBlock, Command, Condition, Raise, Step, code, mentions, selected_into};
@@ -34,6 +41,9 @@ const VARIABLES: [&str; 3] = ["found", "sqlerrm", "sqlstate"];
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Flow {
     Next,
+    /// The loop around is at its end, or goes on.
+    Exit,
+    Continue,
     Return,
 }
 
@@ -101,10 +111,12 @@ impl Session {
         let several = std::mem::replace(&mut self.several, true);
         let found = std::mem::replace(&mut self.code_found, false);
         let variables = std::mem::take(&mut self.code_variables);
+        let scope = std::mem::take(&mut self.code_scope);
         self.code_depth += 1;
         let done = self.code_block(&block, None, &mut Silent(sink));
         self.code_depth -= 1;
         self.code_variables = variables;
+        self.code_scope = scope;
         self.code_found = found;
         self.several = several;
         done.map_err(SqlError::of_other_text)?;
@@ -117,9 +129,26 @@ impl Session {
         handled: Option<&SqlError>,
         sink: &mut Silent<'_>,
     ) -> Result<Flow> {
+        let outer = self.code_scope.len();
+        let done = match self.declare_all(&block.declared, handled, sink) {
+            Ok(()) => self.declared_block(block, handled, sink),
+            Err(error) => Err(error),
+        };
+        self.code_scope.truncate(outer);
+        done
+    }
+
+    /// A block whose variables are there.
+    fn declared_block(
+        &mut self,
+        block: &CodeBlock,
+        handled: Option<&SqlError>,
+        sink: &mut Silent<'_>,
+    ) -> Result<Flow> {
         if block.handlers.is_empty() {
             return self.code_steps(&block.steps, handled, sink);
         }
+        let own = self.code_scope.len();
         self.start_statement()?;
         let beside = (self.cursors.declared(), self.changed.len());
         match &mut self.open {
@@ -140,6 +169,7 @@ impl Session {
         };
         let (declared, changed) = open.roll_back_to(&self.shared, POINT)?;
         open.release(POINT)?;
+        self.code_scope.truncate(own);
         self.cursors.forget_from(declared);
         self.undo_settings(changed);
         let state = error.sqlstate().as_str().to_owned();
@@ -172,24 +202,43 @@ impl Session {
                     let text = format!("SELECT {text}");
                     self.static_statement(&text, true, handled, sink)?
                 }
-                Step::Execute(text) => match self.code_text(text, handled, sink)? {
-                    Some(text) => {
-                        if selected_into(&text)?.is_some() {
-                            let text = "EXECUTE of SELECT ... INTO is not implemented";
-                            return Err(SqlError::unsupported(text));
-                        }
-                        let found = self.code_found;
-                        let statements = with_stack(|| self.prepare_text(&text))?;
-                        let done = with_stack(|| self.code_statements(&statements, true, sink));
-                        // It tells of statements that stand in the code.
-                        self.code_found = found;
-                        done?
+                Step::Into { text, targets } => {
+                    let statements = self.prepare_code(text, handled)?;
+                    let count = self.code_into(&statements, targets, sink)?;
+                    self.code_found = count > 0;
+                    Flow::Next
+                }
+                Step::Execute { text, targets } => {
+                    let text = self.executed_text(text, handled, sink)?;
+                    let found = self.code_found;
+                    let statements = with_stack(|| self.prepare_text(&text))?;
+                    let done = match targets.names.is_empty() {
+                        true => with_stack(|| self.code_statements(&statements, true, sink)),
+                        false => self
+                            .code_into(&statements, targets, sink)
+                            .map(|_| Flow::Next),
+                    };
+                    // It tells of statements that stand in the code.
+                    self.code_found = found;
+                    done?
+                }
+                Step::Assign { name, value } => {
+                    let (value, ty) = self.code_value(value, handled, sink)?;
+                    self.assign(name, value, ty)?;
+                    Flow::Next
+                }
+                Step::Loop { turns, steps } => self.code_loop(turns, steps, handled, sink)?,
+                Step::Leave { goes_on, condition } => {
+                    let leaves = match condition {
+                        Some(condition) => self.code_condition(condition, handled, sink)?,
+                        None => true,
+                    };
+                    match (leaves, goes_on) {
+                        (false, _) => Flow::Next,
+                        (true, true) => Flow::Continue,
+                        (true, false) => Flow::Exit,
                     }
-                    None => {
-                        let text = "query string argument of EXECUTE is null";
-                        return Err(SqlError::new(sqlstate::NULL_VALUE_NOT_ALLOWED, text));
-                    }
-                },
+                }
                 Step::Raise(raise) => {
                     self.raised(raise, handled, sink)?;
                     Flow::Next
@@ -218,11 +267,32 @@ impl Session {
                 }
                 Step::Block(block) => self.code_block(block, handled, sink)?,
             };
-            if flow == Flow::Return {
+            if flow != Flow::Next {
                 return Ok(flow);
             }
         }
         Ok(Flow::Next)
+    }
+
+    /// The text that EXECUTE runs.
+    ///
+    /// # Errors
+    /// `22004` for a null; `0A000`.
+    fn executed_text(
+        &mut self,
+        text: &str,
+        handled: Option<&SqlError>,
+        sink: &mut Silent<'_>,
+    ) -> Result<String> {
+        let Some(text) = self.code_text(text, handled, sink)? else {
+            let text = "query string argument of EXECUTE is null";
+            return Err(SqlError::new(sqlstate::NULL_VALUE_NOT_ALLOWED, text));
+        };
+        if selected_into(&text)?.is_some() {
+            let text = "EXECUTE of SELECT ... INTO is not implemented";
+            return Err(SqlError::unsupported(text));
+        }
+        Ok(text)
     }
 
     /// A statement of SQL that stands in the code. `queries`: one that returns rows may stand here.
@@ -246,19 +316,29 @@ impl Session {
         handled: Option<&SqlError>,
     ) -> Result<Vec<Arc<Prepared>>> {
         self.code_variables.clear();
-        if !mentions(text, &VARIABLES) {
+        if !mentions(text, &VARIABLES) && !self.names_variables(text) {
             return with_stack(|| self.prepare_text(text));
         }
         let statements = with_stack(|| parse::statements(text))?.into_iter();
         let statements = statements.map(|statement| Self::prepare_one(text, statement, &[]));
         let statements = statements.collect();
-        let found = Value::Bool(self.code_found);
-        self.code_variables.push(("found", found, Type::Bool));
+        // The first of a name is meant: that of the innermost block.
+        for own in self.code_scope.iter().rev() {
+            own.show(&mut self.code_variables);
+        }
+        let mut show = |name: &str, value: Value, ty: Type| {
+            self.code_variables.push(Variable {
+                record: None,
+                name: name.to_owned(),
+                value,
+                ty,
+            });
+        };
+        show("found", Value::Bool(self.code_found), Type::Bool);
         if let Some(error) = handled {
+            show("sqlerrm", Value::text(error.message()), Type::Text);
             let state = error.sqlstate();
-            let values = [("sqlerrm", error.message()), ("sqlstate", state.as_str())];
-            let values = values.map(|(name, value)| (name, Value::text(value), Type::Text));
-            self.code_variables.extend(values);
+            show("sqlstate", Value::text(state.as_str()), Type::Text);
         }
         Ok(statements)
     }
@@ -312,7 +392,7 @@ impl Session {
         text: &str,
         handled: Option<&SqlError>,
         sink: &mut Silent<'_>,
-    ) -> Result<Value> {
+    ) -> Result<(Value, Type)> {
         let statements = self.prepare_code(&format!("SELECT {text}"), handled)?;
         let done = with_stack(|| self.only_value(&statements));
         self.code_variables.clear();
@@ -320,17 +400,18 @@ impl Session {
         done
     }
 
-    fn only_value(&mut self, statements: &[Arc<Prepared>]) -> Result<Value> {
+    pub(super) fn only_value(&mut self, statements: &[Arc<Prepared>]) -> Result<(Value, Type)> {
         let [prepared] = statements else {
             return Err(SqlError::syntax("an expression of several statements"));
         };
         self.start_statement()?;
-        let columns = self.program(prepared)?.fields().len();
-        if columns != 1 {
+        let program = self.program(prepared)?;
+        let [column] = program.columns.as_slice() else {
+            let columns = program.columns.len();
             return Err(SqlError::syntax(format!(
                 "query returned {columns} columns"
             )));
-        }
+        };
         let mut rows = Vec::new();
         self.run_program(prepared, &[], &[], Output::Values(&mut rows))?;
         if rows.len() > 1 {
@@ -338,7 +419,7 @@ impl Session {
             return Err(SqlError::new(sqlstate::CARDINALITY_VIOLATION, text));
         }
         let value = rows.pop().and_then(|mut row| row.pop());
-        Ok(value.unwrap_or(Value::Null))
+        Ok((value.unwrap_or(Value::Null), column.ty))
     }
 
     /// Whether a condition is true. What is no boolean is read as one.
@@ -348,7 +429,7 @@ impl Session {
         handled: Option<&SqlError>,
         sink: &mut Silent<'_>,
     ) -> Result<bool> {
-        match self.code_value(text, handled, sink)? {
+        match self.code_value(text, handled, sink)?.0 {
             Value::Null => Ok(false),
             Value::Bool(value) => Ok(value),
             other => {
@@ -366,7 +447,7 @@ impl Session {
         handled: Option<&SqlError>,
         sink: &mut Silent<'_>,
     ) -> Result<Option<String>> {
-        let value = self.code_value(text, handled, sink)?;
+        let (value, _) = self.code_value(text, handled, sink)?;
         if value.as_ref().is_null() {
             return Ok(None);
         }

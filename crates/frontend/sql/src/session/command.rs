@@ -130,6 +130,7 @@ impl Session {
                 self.channel_statement(statement)?
             }
             Statement::Analyze(analyze) => self.analyze(analyze, sink)?,
+            Statement::Update(update) => self.mark_constraints(update)?,
             Statement::Copy { .. } => {
                 return self.copy(statement, &prepared.text, describe, sink);
             }
@@ -498,19 +499,37 @@ impl Session {
 
     fn execute_named(
         &mut self,
-        name: &ast::ObjectName,
+        object: &ast::ObjectName,
         arguments: &[ast::Expr],
         formats: &[Format],
         describe: bool,
         sink: &mut dyn Sink,
     ) -> Result<Progress> {
-        let (_, name) = crate::bind::object_name(name)?;
-        let named = self.named(&name)?;
-        let prepared = named.prepared.clone();
+        let (_, name) = crate::bind::object_name(object)?;
+        let prepared = self.named(&name)?.prepared;
         refuse_execute(&prepared.statement)?;
         if !super::simple::is_program(&prepared.statement) {
             return self.command(&prepared, &[], formats, describe, sink);
         }
+        let (prepared, params) = self.called(object, arguments)?;
+        let output = Output::Tell(sink, describe);
+        let tag = self.run_program(&prepared, &params, formats, output)?;
+        self.end_with_command(describe)?;
+        sink.command_complete(&tag).map_err(gone)?;
+        Ok(Progress::Complete)
+    }
+
+    /// The statement that EXECUTE names, and the values of its parameters. The transaction, and the statement in it, are begun then.
+    ///
+    /// # Errors
+    /// `26000`; `42601`, `42804` for arguments that do not fit.
+    pub(super) fn called(
+        &mut self,
+        name: &ast::ObjectName,
+        arguments: &[ast::Expr],
+    ) -> Result<(Arc<Prepared>, Vec<Value>)> {
+        let (_, name) = crate::bind::object_name(name)?;
+        let named = self.named(&name)?;
         self.start_statement()?;
         let program = self.program_of(&named)?;
         if program.params.len() != arguments.len() {
@@ -526,11 +545,7 @@ impl Session {
         for (number, (argument, ty)) in (1..).zip(arguments.iter().zip(&program.params)) {
             params.push(self.argument(argument, *ty, number)?);
         }
-        let output = Output::Tell(sink, describe);
-        let tag = self.run_program(&prepared, &params, formats, output)?;
-        self.end_with_command(describe)?;
-        sink.command_complete(&tag).map_err(gone)?;
-        Ok(Progress::Complete)
+        Ok((named.prepared, params))
     }
 
     /// The value of an argument of EXECUTE.

@@ -128,13 +128,31 @@ impl Session {
         asked: Asked,
     ) -> Result<Vec<Vec<String>>> {
         self.start_statement()?;
+        if let Statement::Execute {
+            name: Some(name),
+            parameters,
+            ..
+        } = statement
+        {
+            let (named, params) = self.called(name, parameters)?;
+            return self.explained_one(&named, &params, asked);
+        }
         let inner = match &outer.inner {
             Some(inner) => inner.clone(),
             // No plan: compiling it says so.
             None => Self::prepare_one(&outer.text, statement.clone(), &[]),
         };
+        self.explained_one(&inner, params, asked)
+    }
+
+    fn explained_one(
+        &mut self,
+        inner: &Prepared,
+        params: &[vellum_row::Value],
+        asked: Asked,
+    ) -> Result<Vec<Vec<String>>> {
         let started = monotonic_nanos();
-        let program = self.program(&inner)?;
+        let program = self.program(inner)?;
         let planned = monotonic_nanos() - started;
         // Also what is not run: a plan tells of what it reads.
         self.check_program(&program)?;
@@ -153,7 +171,7 @@ impl Session {
             let before = self.shared.engine.statistics();
             let started = monotonic_nanos();
             self.explaining = Some((RefCell::default(), how));
-            let ran = self.run_program(&inner, params, &[], Output::Drop);
+            let ran = self.run_program(inner, params, &[], Output::Drop);
             let told = self.explaining.take();
             let (tag, spent) = (ran?, monotonic_nanos() - started);
             steps = told.map_or_else(Vec::new, |(told, _)| told.into_inner());

@@ -1,5 +1,8 @@
 //! The settings that there are: what each is at first, what it may be, and what it is about.
 
+use super::passive_settings::PASSIVE;
+use super::setting_value::bound;
+
 /// A setting that there is.
 pub(super) struct Known {
     pub name: &'static str,
@@ -7,21 +10,69 @@ pub(super) struct Known {
     pub kind: Kind,
     /// What it is about, in a sentence.
     pub about: &'static str,
+    /// Whether only superusers may set it.
+    pub superuser: bool,
 }
 
-#[derive(Clone, Copy, PartialEq, Eq)]
+#[derive(Clone, Copy, PartialEq)]
 pub(super) enum Kind {
     Text,
     Bool,
+    /// A boolean that cannot be otherwise here.
+    Only(bool),
     /// In milliseconds where no unit is given, at least and at most so many.
     Milliseconds(i32, i32),
+    Seconds(i32, i32),
+    Bytes(i32, i32),
     /// In kilobytes.
     Kilobytes(i32, i32),
+    /// In pages of 8 kB.
+    Pages(i32, i32),
     Integer(i32, i32),
+    Real(f64, f64),
     /// One of these words.
     OneOf(&'static [&'static str]),
     /// Cannot be set.
     Fixed,
+}
+
+impl Kind {
+    /// What its number counts.
+    pub fn unit(self) -> Option<&'static str> {
+        Some(match self {
+            Self::Milliseconds(..) => "ms",
+            Self::Seconds(..) => "s",
+            Self::Bytes(..) => "B",
+            Self::Kilobytes(..) => "kB",
+            Self::Pages(..) => "8kB",
+            _ => return None,
+        })
+    }
+
+    /// `vartype`.
+    pub fn vartype(self) -> &'static str {
+        match self {
+            Self::Bool | Self::Only(_) => "bool",
+            Self::Real(..) => "real",
+            Self::OneOf(_) => "enum",
+            Self::Text | Self::Fixed => "string",
+            _ => "integer",
+        }
+    }
+
+    /// The least and the greatest that it can be.
+    pub fn range(self) -> Option<(String, String)> {
+        match self {
+            Self::Milliseconds(least, most)
+            | Self::Seconds(least, most)
+            | Self::Bytes(least, most)
+            | Self::Kilobytes(least, most)
+            | Self::Pages(least, most)
+            | Self::Integer(least, most) => Some((least.to_string(), most.to_string())),
+            Self::Real(least, most) => Some((bound(least), bound(most))),
+            _ => None,
+        }
+    }
 }
 
 /// The name of a setting, which is lower case, as it is shown.
@@ -45,13 +96,29 @@ const fn known(
         default,
         kind,
         about,
+        superuser: false,
     }
+}
+
+/// All that there are, in no order.
+pub(super) fn all() -> impl Iterator<Item = &'static Known> {
+    KNOWN.iter().chain(&PASSIVE)
+}
+
+/// The one of a name, which is lower case.
+pub(super) fn named(name: &str) -> Option<&'static Known> {
+    all().find(|known| known.name == name)
 }
 
 const TIME: Kind = Kind::Milliseconds(0, i32::MAX);
 /// Levels of messages, the least first.
 pub(super) const LEVELS: &[&str] = &[
     "debug5", "debug4", "debug3", "debug2", "debug1", "log", "notice", "warning", "error",
+];
+/// The same as logs have them.
+pub(super) const LEVELS_OF_LOGS: &[&str] = &[
+    "debug5", "debug4", "debug3", "debug2", "debug1", "info", "notice", "warning", "error", "log",
+    "fatal", "panic",
 ];
 const ISOLATIONS: &[&str] = &[
     "serializable",
@@ -65,9 +132,9 @@ const COMMITS: &[&str] = &["local", "remote_write", "remote_apply", "on", "off"]
 /// What switches foreign keys off.
 pub(super) const REPLICATION_ROLE: &str = "session_replication_role";
 
-/// All of them, in order.
+/// Those that are heard, and those that stand for what there is not, in order.
 #[rustfmt::skip]
-pub(super) const KNOWN: [Known; 63] = [
+const KNOWN: [Known; 63] = [
     known("application_name", "", Kind::Text, "What the client calls itself."),
     known("bytea_output", "hex", Kind::OneOf(&["escape", "hex"]), "How bytes are written as text."),
     known("check_function_bodies", "on", Kind::Bool, "Says nothing here: there are no functions with bodies."),
@@ -120,7 +187,10 @@ pub(super) const KNOWN: [Known; 63] = [
     known("server_version", "15.0", Kind::Fixed, "PostgreSQL's version that this is compatible with."),
     known("server_version_num", "150000", Kind::Fixed, "The same as a number."),
     known("session_authorization", "", Kind::Fixed, "The role that the session is of."),
-    known(REPLICATION_ROLE, "origin", Kind::OneOf(&["origin", "replica", "local"]), "Whether foreign keys are looked at: not where it is \"replica\"."),
+    Known {
+        superuser: true,
+        ..known(REPLICATION_ROLE, "origin", Kind::OneOf(&["origin", "replica", "local"]), "Whether foreign keys are looked at: not where it is \"replica\".")
+    },
     known("standard_conforming_strings", "on", Kind::Fixed, "Whether a backslash in a literal is one."),
     known("statement_timeout", "0", TIME, "How long a statement may take; 0 is for ever."),
     known("synchronize_seqscans", "on", Kind::Bool, "Says nothing here."),

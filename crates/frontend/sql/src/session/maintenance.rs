@@ -1,4 +1,4 @@
-//! Commands for which there is little or nothing to be done: CHECKPOINT, REINDEX, two-phase commit.
+//! Commands for which there is little or nothing to be done: CHECKPOINT, CREATE DATABASE, REINDEX, two-phase commit, constraints that are marked as not validated.
 //!
 //! Indexes are trees that are cleaned and merged as they are used, and that a checksum stands behind: REINDEX finds out whether it could, and does nothing.
 //! No transaction can be prepared.
@@ -6,10 +6,10 @@
 use super::{Session, TransactionStatus};
 use crate::bind::object_name;
 use crate::catalog::{Kind, Named};
-use crate::database::DATABASE;
+use crate::database::{DATABASE, database_called};
 use crate::error::{Result, SqlError};
-use crate::parse::{Command, Reindexed};
-use crate::sqlstate;
+use crate::parse::{Command, Reindexed, with_stack};
+use crate::sqlstate::{self, SqlState};
 use crate::wire::{CommandTag, Sink};
 use sqlparser::ast;
 
@@ -34,6 +34,7 @@ impl Session {
                 self.set_constraints(&names, deferred, sink)
             }
             Command::Prepare => self.prepare_transaction(sink),
+            Command::Database(name) => self.create_database(&name),
             Command::Keep { .. }
             | Command::DropAbsent(_)
             | Command::Said(_)
@@ -51,6 +52,49 @@ impl Session {
                 Err(SqlError::new(sqlstate::UNDEFINED_OBJECT, message))
             }
         }
+    }
+
+    /// `UPDATE pg_constraint SET convalidated = …`: whatever it says, VALIDATE CONSTRAINT looks at the rows of a foreign key.
+    ///
+    /// # Errors
+    /// `42501`; of its condition.
+    pub(super) fn mark_constraints(&mut self, update: &ast::Update) -> Result<CommandTag> {
+        self.start_statement()?;
+        let role = self.image().role(&self.options.user);
+        if role.is_none_or(|role| !role.superuser) {
+            let text = "permission denied for table pg_constraint";
+            return Err(SqlError::new(sqlstate::INSUFFICIENT_PRIVILEGE, text));
+        }
+        let mut text = format!("SELECT count(*) FROM {}", update.table);
+        if let Some(condition) = &update.selection {
+            text = format!("{text} WHERE {condition}");
+        }
+        let statements = with_stack(|| self.prepare_text(&text))?;
+        let (count, _) = with_stack(|| self.only_value(&statements))?;
+        let count = count
+            .as_ref()
+            .as_i64()
+            .and_then(|count| u64::try_from(count).ok());
+        Ok(CommandTag::counted("UPDATE", count.unwrap_or(0)))
+    }
+
+    /// There is one database. Tools go on where they are told that it is there.
+    fn create_database(&mut self, name: &str) -> Result<CommandTag> {
+        self.refuse_in_block("CREATE DATABASE")?;
+        self.start_statement()?;
+        let role = self.image().role(&self.options.user);
+        if role.is_none_or(|role| !role.superuser && !role.create_database) {
+            let text = "permission denied to create database";
+            return Err(SqlError::new(sqlstate::INSUFFICIENT_PRIVILEGE, text));
+        }
+        if database_called(name).is_some() {
+            let message = format!("database \"{name}\" already exists");
+            return Err(SqlError::new(SqlState::of("42P04"), message));
+        }
+        let hint = format!(
+            "There is one database, \"{DATABASE}\". Schemas keep data apart in it, or a server of their own."
+        );
+        Err(SqlError::unsupported("CREATE DATABASE").with_hint(hint))
     }
 
     fn checkpoint(&mut self) -> Result<CommandTag> {
@@ -158,4 +202,29 @@ impl Session {
 pub(super) fn no_schema(name: &str) -> SqlError {
     let message = format!("schema \"{name}\" does not exist");
     SqlError::new(sqlstate::INVALID_SCHEMA_NAME, message)
+}
+
+/// Whether a statement marks constraints as validated or not, and does nothing else.
+pub(super) fn marks_constraints(update: &ast::Update) -> bool {
+    let is_named = |name: &ast::ObjectName, wanted: &str| {
+        let last = name.0.last().and_then(ast::ObjectNamePart::as_ident);
+        last.is_some_and(|last| last.value.eq_ignore_ascii_case(wanted))
+    };
+    let ast::TableFactor::Table { name, .. } = &update.table.relation else {
+        return false;
+    };
+    let alone = update.from.is_none() && update.returning.is_none();
+    if !alone || !is_named(name, "pg_constraint") {
+        return false;
+    }
+    let own = object_name(name)
+        .is_ok_and(|(schema, _)| schema.is_none_or(|schema| schema == "pg_catalog"));
+    let [assignment] = update.assignments.as_slice() else {
+        return false;
+    };
+    let marks = match &assignment.target {
+        ast::AssignmentTarget::ColumnName(column) => is_named(column, "convalidated"),
+        ast::AssignmentTarget::Tuple(_) => false,
+    };
+    own && marks
 }

@@ -51,6 +51,7 @@ mod named;
 mod notices;
 mod options;
 mod parameters;
+mod passive_settings;
 mod plans;
 mod portal_rows;
 mod portals;
@@ -175,7 +176,9 @@ pub struct Session {
     /// Whether the last statement of the code that runs has met a row.
     code_found: bool,
     /// What the statement of code that runs may name.
-    code_variables: Vec<(&'static str, vellum_row::Value, vellum_row::Type)>,
+    code_variables: Vec<crate::bind::Variable>,
+    /// The variables of the blocks that it stands in, the outermost first.
+    code_scope: Vec<code::CodeVariable>,
     /// What programs of code have to tell.
     code_notices: Vec<crate::error::Fields>,
     /// The transaction, which is no block, has run a portal: what ends its own transaction may not follow in the same pipeline.
@@ -270,6 +273,7 @@ impl Session {
             code_deadline: None,
             code_found: false,
             code_variables: Vec::new(),
+            code_scope: Vec::new(),
             code_notices: Vec::new(),
             pipelined: false,
             alone: false,
@@ -300,6 +304,11 @@ impl Session {
     /// Whether somebody asked it to end (`57P01`).
     pub fn is_shut_down(&self) -> bool {
         self.cancel.is_shut_down()
+    }
+
+    /// The text of the statement that it ran last.
+    pub fn statement_text(&self) -> Arc<str> {
+        self.activity.now().query
     }
 
     /// What ReadyForQuery says.

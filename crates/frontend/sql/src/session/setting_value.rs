@@ -1,7 +1,7 @@
 //! What a setting may be: numbers in their ranges with their units, words of a list; and PostgreSQL's words for what it may not.
 
-use super::known_settings::{KNOWN, Kind, shown_name};
-use super::settings::{SIZES, TIMES};
+use super::known_settings::{self, Kind, shown_name};
+use super::settings::{BYTES, PAGES, SECONDS, SIZES, TIMES};
 use crate::error::{Fields, Result, SqlError};
 use crate::sqlstate;
 
@@ -13,13 +13,13 @@ pub(super) fn checked(name: &str, kind: Kind, value: &str) -> Result<String> {
     match kind {
         Kind::Text if name == "application_name" => Ok(program_name(value)),
         Kind::Text | Kind::Fixed => Ok(value.to_owned()),
-        Kind::Bool => match value.to_lowercase().as_str() {
-            "on" | "true" | "yes" | "1" | "t" | "y" => Ok("on".to_owned()),
-            "off" | "false" | "no" | "0" | "f" | "n" => Ok("off".to_owned()),
-            _ => {
-                let message = format!("parameter \"{name}\" requires a Boolean value");
-                Err(SqlError::new(sqlstate::INVALID_PARAMETER_VALUE, message))
-            }
+        Kind::Bool => boolean(name, value).map(|on| switch(on).to_owned()),
+        Kind::Only(as_it_is) => match boolean(name, value)? == as_it_is {
+            true => Ok(switch(as_it_is).to_owned()),
+            false => Err(SqlError::unsupported(format!(
+                "parameter \"{name}\" that is {}",
+                switch(!as_it_is)
+            ))),
         },
         Kind::OneOf(words) => {
             let lower = value.to_lowercase();
@@ -34,7 +34,55 @@ pub(super) fn checked(name: &str, kind: Kind, value: &str) -> Result<String> {
         }
         Kind::Integer(least, most) => number(name, value, &[], (least, most)),
         Kind::Milliseconds(least, most) => number(name, value, &TIMES, (least, most)),
+        Kind::Seconds(least, most) => number(name, value, &SECONDS, (least, most)),
+        Kind::Bytes(least, most) => number(name, value, &BYTES, (least, most)),
         Kind::Kilobytes(least, most) => number(name, value, &SIZES, (least, most)),
+        Kind::Pages(least, most) => number(name, value, &PAGES, (least, most)),
+        Kind::Real(least, most) => real(name, value, (least, most)),
+    }
+}
+
+fn switch(on: bool) -> &'static str {
+    if on { "on" } else { "off" }
+}
+
+/// # Errors
+/// `22023`.
+fn boolean(name: &str, value: &str) -> Result<bool> {
+    match value.to_lowercase().as_str() {
+        "on" | "true" | "yes" | "1" | "t" | "y" => Ok(true),
+        "off" | "false" | "no" | "0" | "f" | "n" => Ok(false),
+        _ => {
+            let message = format!("parameter \"{name}\" requires a Boolean value");
+            Err(SqlError::new(sqlstate::INVALID_PARAMETER_VALUE, message))
+        }
+    }
+}
+
+/// A number with a point, of which six digits are kept.
+fn real(name: &str, value: &str, (least, most): (f64, f64)) -> Result<String> {
+    let number: f64 = value.trim().parse().map_err(|_| invalid(name, value))?;
+    if number.is_nan() {
+        return Err(invalid(name, value));
+    }
+    let kept: f64 = format!("{number:.5e}").parse().unwrap_or(number);
+    if number < least || number > most {
+        let message = format!(
+            "{kept} is outside the valid range for parameter \"{name}\" ({} .. {})",
+            bound(least),
+            bound(most)
+        );
+        return Err(SqlError::new(sqlstate::INVALID_PARAMETER_VALUE, message));
+    }
+    Ok(format!("{kept}"))
+}
+
+/// A bound of a range as it is told.
+pub(super) fn bound(number: f64) -> String {
+    match number == f64::MAX {
+        true => "1.79769e+308".to_owned(),
+        false if number == 1e6 => "1e+06".to_owned(),
+        false => format!("{number}"),
     }
 }
 
@@ -43,7 +91,7 @@ pub(super) fn checked(name: &str, kind: Kind, value: &str) -> Result<String> {
 /// # Errors
 /// `22023`.
 pub(super) fn known(name: &str, value: &str) -> Result<String> {
-    let known = KNOWN.iter().find(|known| known.name == name);
+    let known = known_settings::named(name);
     checked(name, known.map_or(Kind::Text, |known| known.kind), value)
 }
 
@@ -93,8 +141,11 @@ fn number(
     let base = units.last().map(|(_, base)| *base);
     let number = match (unit.trim(), base) {
         ("", _) => number,
-        ("us", Some("ms")) => number / 1000.0,
+        ("us", Some("ms")) | ("ms", Some("s")) => number / 1000.0,
+        ("us", Some("s")) => number / 1_000_000.0,
         ("B", Some("kB")) => number / 1024.0,
+        ("kB", Some("8kB")) => number / 8.0,
+        ("B", Some("8kB")) => number / 8192.0,
         (unit, _) => match units.iter().find(|(_, known)| *known == unit) {
             Some((factor, _)) => number * *factor as f64,
             None => return Err(invalid(name, value).with_unit_hint(base)),
@@ -119,7 +170,7 @@ impl SqlError {
     fn with_unit_hint(self, base: Option<&str>) -> Self {
         match base {
             None => self,
-            Some("kB") => self.with_hint(
+            Some("kB" | "8kB" | "B") => self.with_hint(
                 "Valid units for this parameter are \"B\", \"kB\", \"MB\", \"GB\", and \"TB\".",
             ),
             Some(_) => self.with_hint(

@@ -1,7 +1,7 @@
 //! SET and SHOW: the settings of a session.
 
 use super::encoding::Encoding;
-use super::known_settings::{KNOWN, Kind, LEVELS, REPLICATION_ROLE, shown_name};
+use super::known_settings::{self, Kind, LEVELS, REPLICATION_ROLE, shown_name};
 use super::setting_zone::zone_of;
 use super::{date_style, setting_value};
 use crate::error::{Result, Severity, SqlError};
@@ -22,6 +22,21 @@ pub(super) const TIMES: [(u64, &str); 5] = [
 pub(super) const SIZES: [(u64, &str); 4] =
     [(1 << 30, "TB"), (1 << 20, "GB"), (1 << 10, "MB"), (1, "kB")];
 
+/// Units of times in seconds.
+pub(super) const SECONDS: [(u64, &str); 4] = [(86_400, "d"), (3600, "h"), (60, "min"), (1, "s")];
+/// Units of sizes in bytes.
+pub(super) const BYTES: [(u64, &str); 5] = [
+    (1 << 40, "TB"),
+    (1 << 30, "GB"),
+    (1 << 20, "MB"),
+    (1 << 10, "kB"),
+    (1, "B"),
+];
+/// Units of sizes in pages that are at least as large as one.
+pub(super) const PAGES: [(u64, &str); 4] =
+    [(1 << 27, "TB"), (1 << 17, "GB"), (1 << 7, "MB"), (1, "8kB")];
+const PAGE_KILOBYTES: u64 = 8;
+
 /// A setting as `pg_settings` tells it.
 pub(crate) struct Described {
     pub name: &'static str,
@@ -32,8 +47,12 @@ pub(crate) struct Described {
     pub unit: Option<&'static str>,
     /// `vartype`.
     pub kind: &'static str,
-    /// Cannot be set.
-    pub fixed: bool,
+    /// Who may set it: nobody, a superuser, everybody.
+    pub context: &'static str,
+    /// What it is at least and at most.
+    pub range: Option<(String, String)>,
+    /// The words that it can be.
+    pub words: Option<&'static [&'static str]>,
     /// Set in this session.
     pub changed: bool,
 }
@@ -140,7 +159,8 @@ impl SessionSettings {
     /// `42501` for a setting that only a superuser may change, for who is none.
     pub fn check_right(name: &str, superuser: impl FnOnce() -> bool) -> Result<()> {
         let name = name.to_lowercase();
-        if name != REPLICATION_ROLE || superuser() {
+        let guarded = known_settings::named(&name).is_some_and(|known| known.superuser);
+        if !guarded || superuser() {
             return Ok(());
         }
         let message = format!("permission denied to set parameter \"{name}\"");
@@ -161,7 +181,7 @@ impl SessionSettings {
         if let Some(value) = self.values.get(&name) {
             return Ok(value.clone());
         }
-        match KNOWN.iter().find(|known| known.name == name) {
+        match known_settings::named(&name) {
             Some(known) => Ok(known.default.to_owned()),
             None => Err(unknown(&name)),
         }
@@ -173,15 +193,19 @@ impl SessionSettings {
     /// `42704`.
     pub fn shown(&self, name: &str) -> Result<String> {
         let value = self.get(name)?;
-        let known = KNOWN
-            .iter()
-            .find(|known| known.name.eq_ignore_ascii_case(name));
+        let known = known_settings::named(&name.to_lowercase());
+        let mut number: u64 = value.parse().unwrap_or(0);
         let units: &[(u64, &str)] = match known.map(|known| known.kind) {
             Some(Kind::Milliseconds(..)) => &TIMES,
+            Some(Kind::Seconds(..)) => &SECONDS,
+            Some(Kind::Bytes(..)) => &BYTES,
             Some(Kind::Kilobytes(..)) => &SIZES,
+            Some(Kind::Pages(..)) => {
+                number *= PAGE_KILOBYTES;
+                &SIZES
+            }
             _ => return Ok(value),
         };
-        let number: u64 = value.parse().unwrap_or(0);
         let mut fits = units
             .iter()
             .filter(|(unit, _)| number.is_multiple_of(*unit));
@@ -232,7 +256,7 @@ impl SessionSettings {
     pub fn set(&mut self, name: &str, value: Option<&str>) -> Result<Option<&'static str>> {
         let name = name.to_lowercase();
         // Settings of programs have a point in their name.
-        let known = KNOWN.iter().find(|known| known.name == name);
+        let known = known_settings::named(&name);
         if known.is_none() && !name.contains('.') {
             return Err(unknown(&name));
         }
@@ -278,8 +302,7 @@ impl SessionSettings {
 
     /// All of them in order, with what `pg_settings` tells.
     pub fn described(&self) -> Vec<Described> {
-        let mut all: Vec<Described> = KNOWN
-            .iter()
+        let mut all: Vec<Described> = known_settings::all()
             .map(|known| {
                 let value = self.values.get(known.name);
                 Described {
@@ -287,20 +310,21 @@ impl SessionSettings {
                     about: known.about,
                     value: value.cloned().unwrap_or_else(|| known.default.to_owned()),
                     default: known.default,
-                    unit: match known.kind {
-                        Kind::Milliseconds(..) => Some("ms"),
-                        Kind::Kilobytes(..) => Some("kB"),
+                    unit: known.kind.unit(),
+                    kind: match known.kind {
+                        Kind::Fixed => vartype_of(value.map_or(known.default, String::as_str)),
+                        kind => kind.vartype(),
+                    },
+                    context: match known.kind {
+                        Kind::Fixed => "internal",
+                        _ if known.superuser => "superuser",
+                        _ => "user",
+                    },
+                    range: known.kind.range(),
+                    words: match known.kind {
+                        Kind::OneOf(words) => Some(words),
                         _ => None,
                     },
-                    kind: match known.kind {
-                        Kind::Bool => "bool",
-                        Kind::Milliseconds(..) | Kind::Kilobytes(..) | Kind::Integer(..) => {
-                            "integer"
-                        }
-                        Kind::OneOf(_) => "enum",
-                        Kind::Text | Kind::Fixed => "string",
-                    },
-                    fixed: known.kind == Kind::Fixed,
                     changed: value.is_some() && known.kind != Kind::Fixed,
                 }
             })
@@ -311,26 +335,20 @@ impl SessionSettings {
 
     /// Those that were given a value and that SET can change.
     pub fn changeable(&self) -> Vec<String> {
-        let is_fixed = |name: &str| {
-            let mut known = KNOWN.iter();
-            known.any(|known| known.name == name && known.kind == Kind::Fixed)
-        };
+        let is_fixed =
+            |name: &str| known_settings::named(name).is_some_and(|known| known.kind == Kind::Fixed);
         let names = self.values.keys().filter(|name| !is_fixed(name));
         names.cloned().collect()
     }
 
     /// All of them, in order: names, values, and what they are about.
     pub fn all(&self) -> Vec<[String; 3]> {
-        let known = KNOWN.iter().map(|known| known.name);
+        let known = known_settings::all().map(|known| known.name);
         let names: BTreeSet<&str> = known
             .chain(self.values.keys().map(String::as_str))
             .collect();
         let shown = |name: &str| self.shown(name).unwrap_or_default();
-        let about = |name: &str| {
-            let mut known = KNOWN.iter();
-            let known = known.find(|known| known.name == name);
-            known.map_or("", |known| known.about)
-        };
+        let about = |name: &str| known_settings::named(name).map_or("", |known| known.about);
         names
             .into_iter()
             .map(|name| {
@@ -410,6 +428,15 @@ impl SessionSettings {
             _ => {}
         }
         Ok(())
+    }
+}
+
+/// `vartype` of what cannot be set, by its value.
+fn vartype_of(value: &str) -> &'static str {
+    match value {
+        "on" | "off" => "bool",
+        value if value.parse::<i64>().is_ok() => "integer",
+        _ => "string",
     }
 }
 

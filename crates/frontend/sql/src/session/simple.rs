@@ -1,5 +1,6 @@
 //! The simple query protocol.
 
+use super::maintenance::marks_constraints;
 use super::plans::Known;
 use super::run::{Output, Prepared};
 use super::{Progress, Session, TransactionStatus, gone};
@@ -191,14 +192,13 @@ impl Session {
 
 /// Whether it reads or changes rows, by a program.
 pub(super) fn is_program(statement: &Statement) -> bool {
-    matches!(
-        statement,
-        Statement::Query(_)
-            | Statement::Insert(_)
-            | Statement::Update(_)
-            | Statement::Delete(_)
-            | Statement::Merge(_)
-    )
+    match statement {
+        Statement::Update(update) => !marks_constraints(update),
+        Statement::Query(_) | Statement::Insert(_) | Statement::Delete(_) | Statement::Merge(_) => {
+            true
+        }
+        _ => false,
+    }
 }
 
 /// The statement that another is about, if it reads or changes rows.

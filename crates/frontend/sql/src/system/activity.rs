@@ -122,6 +122,11 @@ fn pg_prepared_statements(scan: &Scan<'_>, rows: &mut Vec<Vec<Value>>) -> Result
 fn pg_settings(scan: &Scan<'_>, rows: &mut Vec<Vec<Value>>) -> Result<()> {
     for setting in scan.env.settings.described() {
         let value = text(setting.value);
+        let (least, most) = setting.range.unzip();
+        let words = setting.words.map(|words| {
+            let words: Vec<Value> = words.iter().map(|word| text(*word)).collect();
+            Value::Array(Array::of(Type::Text, &words))
+        });
         rows.push(vec![
             text(setting.name),
             value,
@@ -129,16 +134,16 @@ fn pg_settings(scan: &Scan<'_>, rows: &mut Vec<Vec<Value>>) -> Result<()> {
             text("Vellum"),
             text(setting.about),
             Value::Null,
-            text(if setting.fixed { "internal" } else { "user" }),
+            text(setting.context),
             text(setting.kind),
             text(if setting.changed {
                 "session"
             } else {
                 "default"
             }),
-            Value::Null,
-            Value::Null,
-            Value::Null,
+            least.map_or(Value::Null, text),
+            most.map_or(Value::Null, text),
+            words.unwrap_or(Value::Null),
             text(setting.default),
             text(setting.default),
             Value::Null,

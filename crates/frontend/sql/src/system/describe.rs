@@ -8,6 +8,7 @@ use crate::bind::{functions_in, kept_function_of};
 use crate::catalog::{Action, Index, Kind, Oid, OperatorClass, Relation, Table};
 use crate::expr::Scalar;
 use crate::names::{literal, quoted};
+use crate::parse::with_exclusions;
 use crate::rows::Parts;
 use crate::session::Env;
 use sqlparser::ast::{Ident, ObjectName};
@@ -303,7 +304,7 @@ pub(super) fn with_names(env: &Env<'_>, query: &str) -> String {
 pub(super) fn view_definition(env: &Env<'_>, oid: Oid) -> Option<String> {
     match &env.catalog.relation(oid)?.kind {
         Kind::View(view) => {
-            let text = with_names(env, &view.query);
+            let text = with_exclusions(&with_names(env, &view.query));
             Some(format!(" {};", crate::parse::with_lock_words(&text)))
         }
         _ => None,

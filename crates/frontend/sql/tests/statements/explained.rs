@@ -163,3 +163,27 @@ fn a_plan_runs_nothing() {
     client.ok("explain analyze with w as (insert into w values (50) returning id) select distinct on (id) id from w");
     assert_eq!(client.ok("select count(*) from w"), "1");
 }
+
+#[test]
+fn a_statement_that_was_prepared_is_explained_by_its_name() {
+    let mut client = Client::new();
+    client.ok("create table t (id int primary key, n int); insert into t values (1, 10), (2, 20)");
+    client.ok("prepare p (int) as select n from t where id = $1; prepare w as delete from t");
+    let shown = client.ok("explain execute p (1)");
+    assert_eq!(shown, client.ok("explain select n from t where id = 1"));
+    assert!(
+        client
+            .ok("explain (verbose, format json) execute p (null)")
+            .contains("\"Plan\"")
+    );
+    assert!(
+        client
+            .ok("explain analyze execute p (2)")
+            .contains("SELECT 1")
+    );
+    client.ok("explain execute w");
+    assert_eq!(client.ok("select count(*) from t"), "2");
+    assert_eq!(client.state("explain execute p"), "42601");
+    assert_eq!(client.state("explain execute nothing"), "26000");
+    assert_eq!(client.state("explain execute p ('x')"), "22P02");
+}

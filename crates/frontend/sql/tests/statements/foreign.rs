@@ -273,3 +273,89 @@ fn regress_a_delete_that_follows_to_a_child_waits_for_who_changes_that() {
         }
     }
 }
+
+#[test]
+fn a_foreign_key_that_is_added_to_a_large_table_is_looked_at_to_its_end() {
+    let mut client = Client::new();
+    // More than is read at a time.
+    client.ok(
+        "create table p (id int primary key); create table c (id int primary key, p int, note text);
+         insert into p select generate_series(1, 100);
+         insert into c select g, g % 100 + 1, repeat('x', 200) from generate_series(1, 45000) g;
+         insert into c values (45001, 101, 'no target')",
+    );
+    let (state, message) = client.fails("alter table c add foreign key (p) references p");
+    assert_eq!(state, "23503");
+    assert_eq!(
+        message,
+        "insert or update on table \"c\" violates foreign key constraint \"c_p_fkey\""
+    );
+    client.ok("delete from c where id = 45001; alter table c add foreign key (p) references p");
+    assert_eq!(client.state("insert into c values (45001, 101)"), "23503");
+}
+
+/// Symptom: `53200`. Cause: all rows that refer to a key were found before the first was looked at.
+#[test]
+fn regress_a_key_that_many_refer_to_stays_however_little_memory_there_is() {
+    for action in ["no action", "restrict"] {
+        let mut client = Client::new();
+        client.ok(&format!(
+            "create table p (id int primary key);
+             create table c (id int primary key, p int references p on delete {action} on update {action}, note text);
+             insert into p values (1), (2);
+             insert into c select g, 1, repeat('x', 100) from generate_series(1, 5000) g;
+             set work_mem = '64kB'"
+        ));
+        assert_eq!(client.state("delete from p where id = 1"), "23503");
+        assert_eq!(client.state("update p set id = 3 where id = 1"), "23503");
+        client.ok("delete from p where id = 2");
+    }
+}
+
+#[test]
+fn targets_of_many_rows_are_looked_at_wherever_they_come_from() {
+    let mut client = Client::new();
+    client.ok(
+        "create table p (id int primary key); create table c (id int primary key, p int references p);
+         insert into p select generate_series(1, 100);
+         create table tree (id int primary key, up int references tree)",
+    );
+    let many = "insert into c select g, case when g = 9999 then 101 else g % 100 + 1 end from generate_series(1, 10000) g";
+    assert_eq!(client.state(many), "23503");
+    client.ok(&many.replace("9999", "0"));
+    assert_eq!(client.state("update c set p = p + 1"), "23503");
+    client.ok("update c set p = 101 - p");
+    // Each refers to one that comes behind it, the last to none.
+    client.ok("insert into tree select g, nullif(g + 1, 10001) from generate_series(1, 10000) g order by 1");
+    let hole = "insert into tree select g, g + 1 from generate_series(10002, 20000) g order by 1";
+    assert_eq!(client.state(hole), "23503");
+    // The targets of some are deleted by the same statement.
+    let taken = "with gone as (delete from p where id = 7) insert into c select g, g % 100 + 1 from generate_series(10001, 20000) g";
+    assert_eq!(client.state(taken), "23503");
+    assert_eq!(client.ok("select count(*), max(id) from c"), "10000|10000");
+}
+
+#[test]
+fn more_rows_than_memory_holds_follow_a_key() {
+    let directory = tempfile::tempdir().unwrap();
+    let database = database();
+    database.set_spill_directory(directory.path().join("spill"));
+    let mut client = Client::of(&database);
+    client.ok(
+        "create table p (id int primary key);
+         create table c (id int primary key, p int references p on delete cascade on update cascade, note text);
+         create table n (id int primary key, p int references p on delete set null on update cascade, note text);
+         insert into p select generate_series(1, 3);
+         insert into c select g, 1 + g % 2, repeat('x', 400) || g from generate_series(1, 8000) g;
+         insert into n select id, p, note from c;
+         set work_mem = '64kB'",
+    );
+    client.ok("update p set id = 4 where id = 1");
+    assert_eq!(
+        client.ok("select p, count(*), min(id), max(id) from c group by p order by p"),
+        "2|4000|1|7999\n4|4000|2|8000"
+    );
+    client.ok("delete from p where id = 2");
+    assert_eq!(client.ok("select count(*), min(p) from c"), "4000|4");
+    assert_eq!(client.ok("select count(*), count(p) from n"), "8000|4000");
+}

@@ -248,6 +248,36 @@ fn what_does_not_fit_into_memory_is_spilled_where_that_may_be() {
     }
 }
 
+#[test]
+fn temporary_files_of_all_queries_take_no_more_than_they_may() {
+    let directory = tempfile::tempdir().unwrap();
+    let database = database();
+    database.set_spill_directory(directory.path().join("spill"));
+    database.set_spill_bytes_max(4 << 20);
+    let mut client = Client::of(&database);
+    client.ok("CREATE TABLE t (a int, b text)");
+    client.ok(
+        "INSERT INTO t SELECT g, repeat('x', 400) || g % 1000 FROM generate_series(1, 40000) g",
+    );
+    client.ok("SET work_mem = '8MB'; SET maintenance_work_mem = '1MB'");
+    let no_room = (
+        "53200".to_owned(),
+        "temporary files take as much as they may".to_owned(),
+    );
+    for sql in [
+        "SELECT max(n) FROM (SELECT row_number() OVER (ORDER BY b, a DESC) AS n FROM t) x",
+        "DECLARE c CURSOR WITH HOLD FOR SELECT * FROM t",
+        "CREATE INDEX ON t (b, a)",
+    ] {
+        assert_eq!(client.fails(sql), no_room, "{sql}");
+    }
+    // What there was is given back.
+    for _ in 0..2 {
+        client.ok("DECLARE c CURSOR WITH HOLD FOR SELECT * FROM t LIMIT 25000");
+        client.ok("CLOSE c");
+    }
+}
+
 /// What a program keeps and has no room for is begun anew by operators, which have files; not where it would be seen that it is.
 #[test]
 fn what_a_program_has_no_room_for_is_spilled_too() {

@@ -267,3 +267,23 @@ fn code_in_code_has_the_stack_that_its_statements_need() {
     }
     client.ok(&code);
 }
+
+#[test]
+fn what_need_not_be_there_is_told_by_its_name_alone() {
+    let mut client = Client::new();
+    for sql in [
+        "alter table if exists \"Nothing\" add a int",
+        "alter table if exists public.\"Nothing\" rename to x",
+        "alter table if exists public.\"Nothing\" drop constraint if exists x",
+        "alter index if exists \"Nothing\" rename to x",
+        "alter sequence if exists public.\"Nothing\" restart",
+        "alter view if exists \"Nothing\" rename to x",
+    ] {
+        let told = client.hear(sql).notices;
+        assert_eq!(
+            told,
+            ["relation \"Nothing\" does not exist, skipping"],
+            "{sql}"
+        );
+    }
+}

@@ -153,6 +153,9 @@ fn who_is_no_superuser_any_more_changes_no_foreign_keys() {
 
     first.ok("set session_replication_role = replica; set role n; set work_mem = '8MB'");
     denied(&mut first, "set session_replication_role = local");
+    let told = first.fails("set log_statement = 'all'");
+    let text = "permission denied to set parameter \"log_statement\"";
+    assert_eq!(told, ("42501".to_owned(), text.to_owned()));
     assert_eq!(shows(&mut first), "replica");
     first.ok("reset all");
     assert_eq!(shows(&mut first), "origin");

@@ -37,6 +37,7 @@ pub(crate) use pgcrypto::ENTRIES as PGCRYPTO;
 pub(super) use regular::matches;
 pub(crate) use resolve::{find, find_of};
 pub(crate) use sets::{Keep, RowsOf};
+pub(super) use size::{pretty_numeric, pretty_size};
 pub(crate) use uuids::ENTRIES as UUID_OSSP;
 
 use super::function::Builtin;

@@ -1,4 +1,4 @@
-//! Sizes in bytes, read from texts with a unit.
+//! Sizes in bytes, read from texts with a unit, and written as such.
 
 use super::{Arguments, Entry, invalid, strict};
 use crate::error::Result;
@@ -56,4 +56,52 @@ fn size(a: &Arguments<'_>) -> Result<Value> {
     };
     let bytes = number.multiply(&Numeric::from(1i64 << shift))?;
     Ok(Value::Int8(bytes.to_i64()?))
+}
+
+/// `pg_size_pretty` of a number that may have digits behind the point: those of few bytes are shown.
+pub(in crate::expr) fn pretty_numeric(size: &Numeric) -> Result<String> {
+    let whole = size.truncate(0)?.to_string().parse::<i128>();
+    Ok(match whole {
+        Ok(bytes) if bytes.unsigned_abs() >= 10 * 1024 && bytes != i128::MIN => pretty_size(bytes),
+        Ok(_) => format!("{size} bytes"),
+        // More than a number of bytes that anything has.
+        Err(_) => format!("{size} PB"),
+    })
+}
+
+/// `pg_size_pretty`: in units that leave fewer than five digits, rounded.
+pub(in crate::expr) fn pretty_size(bytes: i128) -> String {
+    const UNITS: [&str; 6] = ["bytes", "kB", "MB", "GB", "TB", "PB"];
+    let (mut size, mut unit) = (bytes, 0);
+    while size.abs() >= 10 * 1024 && unit + 1 < UNITS.len() {
+        // Twice the number, so that halves are not lost before they are rounded.
+        size = if unit == 0 { size / 512 } else { size / 1024 };
+        unit += 1;
+        if size.abs() < 2 * 10 * 1024 - 1 || unit + 1 == UNITS.len() {
+            size = (size + size.signum()) / 2;
+            break;
+        }
+    }
+    format!("{size} {}", UNITS[unit])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sizes_are_told_as_postgresql_tells_them() {
+        for (bytes, shown) in [
+            (0, "0 bytes"),
+            (10239, "10239 bytes"),
+            (10240, "10 kB"),
+            (10752, "11 kB"),
+            (-10240, "-10 kB"),
+            (10_485_247, "10239 kB"),
+            (10_485_248, "10 MB"),
+            (1 << 40, "1024 GB"),
+        ] {
+            assert_eq!(pretty_size(bytes), shown, "{bytes}");
+        }
+    }
 }

@@ -1,0 +1,75 @@
+//! Names in statements of code (DO): columns first, then variables and fields of records. What could be either is neither (`42702`).
+
+use super::{Binder, Bound, folded};
+use crate::error::{Result, SqlError};
+use crate::expr::Expr;
+use crate::sqlstate;
+use sqlparser::ast;
+use vellum_row::{Type, Value};
+
+/// A variable of code, or a field of one.
+#[derive(Clone, Debug)]
+pub(crate) struct Variable {
+    /// The record that it is a field of.
+    pub record: Option<String>,
+    /// Empty for a record that has no row yet.
+    pub name: String,
+    pub value: Value,
+    pub ty: Type,
+}
+
+impl Variable {
+    fn bound(&self) -> Bound {
+        Bound::new(Expr::Const(self.value.clone()), self.ty)
+    }
+}
+
+/// `42702`.
+#[cold]
+fn ambiguous(name: &str) -> SqlError {
+    let message = format!("column reference \"{name}\" is ambiguous");
+    let detail = "It could refer to either a variable of the code or a table column.";
+    SqlError::new(sqlstate::AMBIGUOUS_COLUMN, message).with_detail(detail)
+}
+
+impl Binder<'_> {
+    /// A name alone: a column, a variable of the code, or a word that stands for itself.
+    pub(super) fn identifier(&mut self, ident: &ast::Ident) -> Result<Bound> {
+        let name = folded(ident);
+        if ident.quote_style.is_none() && name == "default" {
+            return Err(SqlError::syntax("DEFAULT is not allowed in this context"));
+        }
+        let mut variables = self.variables.iter();
+        let variable = variables.find(|own| own.record.is_none() && own.name == name);
+        match (self.column(None, &name), variable) {
+            (Ok(_), Some(_)) => Err(ambiguous(&name)),
+            (Err(error), _) if error.sqlstate() == sqlstate::AMBIGUOUS_COLUMN => Err(error),
+            (Err(_), Some(variable)) => Ok(variable.bound()),
+            (found, None) => self.column_or_word(found, ident, name),
+        }
+    }
+
+    /// A column of a table, or a field of a record of the code.
+    pub(super) fn field(&mut self, record: &ast::Ident, field: &ast::Ident) -> Result<Bound> {
+        let (record, name) = (folded(record), folded(field));
+        let of_record = |own: &&Variable| own.record.as_deref() == Some(record.as_str());
+        let mut fields = self.variables.iter().filter(of_record).peekable();
+        let first = fields.peek().copied();
+        let found = fields.find(|own| own.name == name);
+        match (self.column(Some(&record), &name), first, found) {
+            (Ok(_), _, Some(_)) => Err(ambiguous(&format!("{record}.{name}"))),
+            (Err(_), _, Some(field)) => Ok(field.bound()),
+            (Err(_), Some(first), None) if first.name.is_empty() => {
+                let message = format!("record \"{record}\" is not assigned yet");
+                let state = sqlstate::OBJECT_NOT_IN_PREREQUISITE_STATE;
+                let detail = "The tuple structure of a not-yet-assigned record is indeterminate.";
+                Err(SqlError::new(state, message).with_detail(detail))
+            }
+            (Err(_), Some(_), None) => {
+                let message = format!("record \"{record}\" has no field \"{name}\"");
+                Err(SqlError::new(sqlstate::UNDEFINED_COLUMN, message))
+            }
+            (column, _, _) => column,
+        }
+    }
+}

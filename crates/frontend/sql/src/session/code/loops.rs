@@ -1,0 +1,152 @@
+//! Loops of code. The rows of a query are found before the first turn: what a turn changes is none of them.
+
+use super::variables::CodeVariable;
+use super::{Flow, Session, Silent};
+use crate::error::{Result, SqlError};
+use crate::parse::{Step, Targets, Turns, with_stack};
+use crate::sqlstate::{self, SqlState};
+use vellum_row::{Type, Value};
+
+impl Session {
+    /// Runs the statements of a loop for each of its turns. FOUND tells then whether there was one, if it is a FOR.
+    pub(super) fn code_loop(
+        &mut self,
+        turns: &Turns,
+        steps: &[Step],
+        handled: Option<&SqlError>,
+        sink: &mut Silent<'_>,
+    ) -> Result<Flow> {
+        match turns {
+            Turns::Forever => loop {
+                if let Some(flow) = self.turn(steps, handled, sink)? {
+                    return Ok(flow);
+                }
+            },
+            Turns::While(condition) => {
+                while self.code_condition(condition, handled, sink)? {
+                    if let Some(flow) = self.turn(steps, handled, sink)? {
+                        return Ok(flow);
+                    }
+                }
+                Ok(Flow::Next)
+            }
+            Turns::Range {
+                name,
+                reverse,
+                from,
+                to,
+                by,
+            } => {
+                let from = self.bound_of_loop(from, "lower bound", handled, sink)?;
+                let to = self.bound_of_loop(to, "upper bound", handled, sink)?;
+                let by = match by {
+                    Some(by) => self.bound_of_loop(by, "BY value", handled, sink)?,
+                    None => 1,
+                };
+                if by <= 0 {
+                    let text = "BY value of FOR loop must be greater than zero";
+                    return Err(SqlError::new(sqlstate::INVALID_PARAMETER_VALUE, text));
+                }
+                let next = |at: i32| match reverse {
+                    true => at.checked_sub(by).filter(|at| *at >= to),
+                    false => at.checked_add(by).filter(|at| *at <= to),
+                };
+                let first = Some(from).filter(|from| match reverse {
+                    true => *from >= to,
+                    false => *from <= to,
+                });
+                let outer = self.code_scope.len();
+                self.code_scope.push(CodeVariable::counter(name, from));
+                let (mut at, mut left) = (first, Flow::Next);
+                while let Some(number) = at {
+                    self.count(name, number)?;
+                    if let Some(flow) = self.turn(steps, handled, sink)? {
+                        left = flow;
+                        break;
+                    }
+                    at = next(number);
+                }
+                self.code_scope.truncate(outer);
+                self.code_found = first.is_some();
+                Ok(left)
+            }
+            Turns::Rows { targets, query } => {
+                let statements = self.prepare_code(query, handled)?;
+                let rows = self.code_rows(&statements, no_cursor, sink)?;
+                self.each_row(targets, rows, steps, handled, sink)
+            }
+            Turns::Executed { targets, text } => {
+                let text = self.executed_text(text, handled, sink)?;
+                let statements = with_stack(|| self.prepare_text(&text))?;
+                let rows = self.code_rows(&statements, no_cursor, sink)?;
+                self.each_row(targets, rows, steps, handled, sink)
+            }
+        }
+    }
+
+    fn each_row(
+        &mut self,
+        targets: &Targets,
+        (columns, rows): (Vec<(String, Type)>, Vec<Vec<Value>>),
+        steps: &[Step],
+        handled: Option<&SqlError>,
+        sink: &mut Silent<'_>,
+    ) -> Result<Flow> {
+        let (any, mut left) = (!rows.is_empty(), Flow::Next);
+        if !any {
+            self.assign_row(targets, &columns, None)?;
+        }
+        for row in rows {
+            self.assign_row(targets, &columns, Some(row))?;
+            if let Some(flow) = self.turn(steps, handled, sink)? {
+                left = flow;
+                break;
+            }
+        }
+        self.code_found = any;
+        Ok(left)
+    }
+
+    /// One turn; how the loop is left, if it is.
+    fn turn(
+        &mut self,
+        steps: &[Step],
+        handled: Option<&SqlError>,
+        sink: &mut Silent<'_>,
+    ) -> Result<Option<Flow>> {
+        self.waiting(&self.cancel).look_cancelled()?;
+        Ok(match self.code_steps(steps, handled, sink)? {
+            Flow::Next | Flow::Continue => None,
+            Flow::Exit => Some(Flow::Next),
+            Flow::Return => Some(Flow::Return),
+        })
+    }
+
+    /// A number of a loop.
+    ///
+    /// # Errors
+    /// `22004` for a null.
+    fn bound_of_loop(
+        &mut self,
+        text: &str,
+        what: &str,
+        handled: Option<&SqlError>,
+        sink: &mut Silent<'_>,
+    ) -> Result<i32> {
+        let text = format!("CAST(({text}) AS integer)");
+        match self.code_value(&text, handled, sink)? {
+            (Value::Int4(number), _) => Ok(number),
+            _ => {
+                let message = format!("{what} of FOR loop cannot be null");
+                Err(SqlError::new(sqlstate::NULL_VALUE_NOT_ALLOWED, message))
+            }
+        }
+    }
+}
+
+/// `42P11`.
+#[cold]
+fn no_cursor() -> SqlError {
+    let text = "cannot open a query that returns no rows as cursor";
+    SqlError::new(SqlState::of("42P11"), text)
+}
