@@ -104,7 +104,7 @@ impl Binder<'_> {
                     self.general = around;
                     bound?
                 } else {
-                    self.query(subquery)?
+                    self.apart_from_around(|binder| binder.query(subquery))?
                 };
                 let name = alias.as_ref().map(|alias| folded(&alias.name));
                 let name =
@@ -150,7 +150,7 @@ impl Binder<'_> {
         let with = self.with[at].clone();
         let behind = self.with.split_off(at);
         let between = self.close_between(with.depth);
-        let bound = self.query(&with.query);
+        let bound = self.apart_from_around(|binder| binder.query(&with.query));
         self.open_between(with.depth, between);
         self.with_depth -= 1;
         let bound = bound.map_err(|error| {
@@ -228,7 +228,9 @@ impl Binder<'_> {
             return Err(crate::parse::too_deep());
         }
         let query = query_of(text)?;
-        self.of_view(relation, |binder| binder.query(&query))
+        self.of_view(relation, |binder| {
+            binder.apart_from_around(|binder| binder.query(&query))
+        })
     }
 
     /// Binds what a relation's own text says: nothing of the statement can be named in it, and what it reads its owner has to have a right to.
