@@ -18,6 +18,7 @@ mod expression;
 mod extension;
 mod frame;
 mod levels;
+mod like;
 mod near;
 mod operator;
 mod place;
@@ -30,7 +31,7 @@ mod window;
 pub(crate) use aggregate::{Aggregate, AggregateKind};
 pub(crate) use array::{check_collatable, check_collation};
 pub(crate) use assigned::Target;
-pub(crate) use call::parameters_of;
+pub(crate) use call::{parameters_of, undefined};
 use domains::KnownDomains;
 pub(crate) use expression::number;
 pub(crate) use extension::{

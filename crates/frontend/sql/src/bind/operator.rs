@@ -305,6 +305,13 @@ pub(super) fn comparison_type(left: Option<Type>, right: Option<Type>) -> Option
     if a == b {
         return Some(a);
     }
+    if let (Type::Array(_), Type::Array(_)) = (a, b) {
+        // There is one operator for all arrays, whose elements have to be of one type.
+        return None;
+    }
+    if a.is_reg() && b.is_reg() {
+        return Some(Type::Oid);
+    }
     if a.category() == 'S' && b.category() == 'S' {
         // A char(n) is compared as one with a varchar, as text with text.
         let padded = [a, b].contains(&Type::Char) && [a, b].contains(&Type::Varchar);

@@ -308,7 +308,7 @@ impl Binder<'_> {
                 let mut columns = Vec::with_capacity(args.len());
                 for arg in args {
                     let one = std::slice::from_ref(arg);
-                    let (call, column) = self.set_arguments(SetFunction::Unnest, one)?;
+                    let (call, column) = self.set_arguments(SetFunction::Unnest, &function, one)?;
                     calls.push(call);
                     let named = column.into_iter();
                     columns.extend(named.map(|(name, ty)| (name.to_owned(), ty)));
@@ -316,7 +316,7 @@ impl Binder<'_> {
                 (calls.pop(), columns)
             }
             Some(kind) => {
-                let (call, columns) = self.set_arguments(kind, args)?;
+                let (call, columns) = self.set_arguments(kind, &function, args)?;
                 let named = columns.into_iter();
                 let columns: Vec<(String, Type)> =
                     named.map(|(name, ty)| (name.to_owned(), ty)).collect();
