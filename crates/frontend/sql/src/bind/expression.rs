@@ -27,8 +27,15 @@ impl Binder<'_> {
     /// For names, types and functions that are not there; `0A000` for syntax that nothing here evaluates.
     pub fn expr(&mut self, node: &ast::Expr) -> Result<Bound> {
         self.step()?;
+        let again = self.looked_for(node);
+        if let Some(known) = self.known_again(again) {
+            return Ok(known);
+        }
         match self.expr_inner(node) {
-            Ok(bound) => Ok(bound.from(start_of(node))),
+            Ok(bound) => {
+                self.keep_again(again, &bound);
+                Ok(bound.from(start_of(node)))
+            }
             Err(error) if error.is_placed() => Err(error),
             Err(error) => Err(error.at(self.place_of_error(node))),
         }
@@ -612,6 +619,13 @@ impl Binder<'_> {
             return Ok(Bound::new(rows, Type::Bool));
         }
         let (left, right) = (self.expr(left)?, self.expr(right)?);
+        if let Some(same) = self.same_records(&left, &right)? {
+            let expr = match negated {
+                true => same,
+                false => Expr::Not(Box::new(same)),
+            };
+            return Ok(Bound::new(expr, Type::Bool));
+        }
         let (left, right) = self.comparable("=", left, right)?;
         let expr = Expr::Distinct {
             left: Box::new(left),

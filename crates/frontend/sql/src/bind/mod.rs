@@ -5,6 +5,7 @@
 //!
 //! Not here: which index is taken (`plan`).
 
+mod again;
 mod aggregate;
 mod array;
 mod assigned;
@@ -22,12 +23,14 @@ mod like;
 mod near;
 mod operator;
 mod place;
+mod record;
 mod row;
 mod scope;
 mod types;
 mod used;
 mod window;
 
+pub(crate) use again::Again;
 pub(crate) use aggregate::{Aggregate, AggregateKind};
 pub(crate) use array::{check_collatable, check_collation};
 pub(crate) use assigned::Target;
@@ -257,6 +260,8 @@ pub(crate) struct Binder<'c> {
     pub literal_types: Option<Vec<EnumId>>,
     /// The same of functions that extensions have.
     pub functions: Option<Vec<Scalar>>,
+    /// What keys of the query ask, which is looked for in its clauses.
+    pub again: Vec<Again>,
 }
 
 /// The most tables, aggregates, keys of groups of a query: each is compared with all others, and no limit of time ends that.
@@ -323,6 +328,7 @@ impl<'c> Binder<'c> {
             domains_known: OnceCell::new(),
             literal_types: None,
             functions: None,
+            again: Vec::new(),
         }
     }
 

@@ -53,6 +53,9 @@ impl Binder<'_> {
             _ => None,
         };
         if let Some(comparison) = comparison {
+            if let Some(compared) = self.compared_records(comparison, &left, &right)? {
+                return Ok(compared);
+            }
             let (mut left, mut right) = (left, right);
             if matches!(comparison, Comparison::Equal | Comparison::NotEqual) {
                 // Numbers of transactions are compared with integers, and have no order.

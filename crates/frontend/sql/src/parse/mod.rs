@@ -52,6 +52,7 @@ pub(crate) use constraints::altered_constraint;
 pub(crate) use copies::{CopyArgument, CopyOption, copy_options, filtered};
 pub(crate) use domains::{DomainClause, Refused, drops_domains};
 pub(crate) use fragment::{IndexItem, expression, expression_at, index_item};
+pub(crate) use joins::{ROWS, as_written, together_as};
 pub(crate) use locks::{LOCKED_LIST, with_lock_words};
 pub(crate) use moves::MOVE;
 pub(crate) use normalize::Normalized;
@@ -171,8 +172,10 @@ pub(crate) fn statements(text: &str) -> Result<Vec<Statement>> {
     } else {
         VecDeque::new()
     };
-    let nested_joins = words.any(&[Keyword::JOIN]) && joins::are_nested(&tokens)?;
-    let dialect = dialect::Bounded::new(tokens.len()).with_nested_joins(nested_joins);
+    if words.any(joins::WORDS) {
+        joins::adapt(&mut tokens)?;
+    }
+    let dialect = dialect::Bounded::new(tokens.len());
     let mut parser = Parser::new(&dialect)
         .with_recursion_limit(NESTING_MAX)
         .with_tokens_with_locations(tokens);
