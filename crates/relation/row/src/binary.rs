@@ -48,6 +48,7 @@ pub fn receive(ty: Type, typmod: Typmod, bytes: &[u8]) -> Result<Value> {
         | Type::Regclass
         | Type::Regtype
         | Type::Regproc
+        | Type::Regprocedure
         | Type::Regnamespace
         | Type::Regrole => Value::Oid(u32::from_be_bytes(exactly(bytes)?)),
         Type::Float4 => Value::Float4(f32::from_be_bytes(exactly(bytes)?)),

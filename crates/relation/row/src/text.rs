@@ -29,6 +29,7 @@ pub fn input(ty: Type, typmod: Typmod, text: &str, settings: &Settings) -> Resul
         | Type::Regclass
         | Type::Regtype
         | Type::Regproc
+        | Type::Regprocedure
         | Type::Regnamespace
         | Type::Regrole => Value::Oid(integer::parse_oid(text)?),
         Type::Float4 => Value::Float4(float::parse(text)?),

@@ -83,6 +83,8 @@ pub enum Type {
     Inet = 35,
     /// `cidr`: a network
     Cidr = 36,
+    /// `regprocedure`: oid of a function, shown as its name with the types of its arguments
+    Regprocedure = 37,
     /// An enum that a user has made.
     Enum(EnumId) = 64,
     /// An array of one of the types above.
@@ -152,7 +154,7 @@ pub const TYPES: [Type; 23] = [
 const OLD_TYPES: usize = 21;
 
 /// The types that the system catalogs have beside [`TYPES`], in the order of their numbers.
-pub const CATALOG_TYPES: [Type; 13] = [
+pub const CATALOG_TYPES: [Type; 14] = [
     Type::SingleChar,
     Type::Xid,
     Type::Regclass,
@@ -166,7 +168,10 @@ pub const CATALOG_TYPES: [Type; 13] = [
     Type::OidVector,
     Type::Record,
     Type::Void,
+    Type::Regprocedure,
 ];
+/// Those of them whose numbers stand before the younger of [`TYPES`].
+const OLD_CATALOG_TYPES: usize = 13;
 
 /// Both, in the order of their numbers.
 const ALL: [Type; COUNT] = {
@@ -175,10 +180,12 @@ const ALL: [Type; COUNT] = {
     while at < COUNT {
         all[at] = if at < OLD_TYPES {
             TYPES[at]
-        } else if at < OLD_TYPES + CATALOG_TYPES.len() {
+        } else if at < OLD_TYPES + OLD_CATALOG_TYPES {
             CATALOG_TYPES[at - OLD_TYPES]
+        } else if at < TYPES.len() + OLD_CATALOG_TYPES {
+            TYPES[at - OLD_CATALOG_TYPES]
         } else {
-            TYPES[at - CATALOG_TYPES.len()]
+            CATALOG_TYPES[at - TYPES.len()]
         };
         at += 1;
     }
@@ -255,8 +262,8 @@ static FACTS: [Facts; COUNT] = [
     facts!("name", "name", 19, 1003, 64, 'S', false),
     facts!("char", "\"char\"", 18, 1002, 1, 'Z', false),
     facts!("xid", "xid", 28, 1011, 4, 'U', false),
-    facts!("regclass", "regclass", 2205, 2210, 4, 'N', true),
-    facts!("regtype", "regtype", 2206, 2211, 4, 'N', true),
+    facts!("regclass", "regclass", 2205, 2210, 4, 'N', false),
+    facts!("regtype", "regtype", 2206, 2211, 4, 'N', false),
     facts!("regproc", "regproc", 24, 1008, 4, 'N', false),
     facts!("regnamespace", "regnamespace", 4089, 4090, 4, 'N', false),
     facts!("regrole", "regrole", 4096, 4097, 4, 'N', false),
@@ -268,6 +275,7 @@ static FACTS: [Facts; COUNT] = [
     facts!("void", "void", 2278, 0, 4, 'P', false),
     facts!("inet", "inet", 869, 1041, -1, 'I', true),
     facts!("cidr", "cidr", 650, 651, -1, 'I', false),
+    facts!("regprocedure", "regprocedure", 2202, 2207, 4, 'N', false),
 ];
 
 /// Of all enums.
@@ -331,6 +339,7 @@ impl Type {
             Self::Void => 34,
             Self::Inet => 35,
             Self::Cidr => 36,
+            Self::Regprocedure => 37,
         }
     }
 
@@ -483,7 +492,12 @@ impl Type {
     pub fn is_reg(self) -> bool {
         matches!(
             self,
-            Type::Regclass | Type::Regtype | Type::Regproc | Type::Regnamespace | Type::Regrole
+            Type::Regclass
+                | Type::Regtype
+                | Type::Regproc
+                | Type::Regprocedure
+                | Type::Regnamespace
+                | Type::Regrole
         )
     }
 
@@ -548,7 +562,7 @@ mod tests {
                 assert_eq!(Type::from_oid(ty.oid()), Some(ty));
             }
         }
-        for code in [0, 37, 64, 128, 128 + 37] {
+        for code in [0, 38, 64, 128, 128 + 38] {
             assert_eq!(Type::from_code(code), None);
         }
         let own = Type::from_oid(16_384).unwrap();
@@ -568,5 +582,9 @@ mod tests {
         // Persisted.
         assert_eq!((Type::Void.code(), Type::Inet.code()), (34, 35));
         assert_eq!((Type::Cidr.oid(), Type::Cidr.array_oid()), (650, 651));
+        assert_eq!(
+            (Type::Regprocedure.code(), Type::Regprocedure.oid()),
+            (37, 2202)
+        );
     }
 }

@@ -1,10 +1,9 @@
 //! Aggregates: which there are, and what they return.
 
-use super::array::no_polymorphic_type;
 use super::call::undefined;
 use super::{Binder, Bound, COMPARED_MAX};
 use crate::error::{Result, SqlError};
-use crate::expr::Expr;
+use crate::expr::{Expr, no_polymorphic_type};
 use crate::plan::{SortBy, SortKey};
 use crate::sqlstate;
 use sqlparser::ast;

@@ -6,7 +6,9 @@ use super::types::{folded, object_name};
 use super::{Binder, Bound, holding};
 use crate::catalog::Named;
 use crate::error::{Result, SqlError};
-use crate::expr::{Builtin, CatalogFunction, Comparison, Expr, Quantifier, RowTest, Searched};
+use crate::expr::{
+    Builtin, CatalogFunction, Comparison, Expr, Quantifier, RowTest, Searched, no_polymorphic_type,
+};
 use crate::plan::SubqueryKind;
 use crate::sqlstate;
 use sqlparser::ast::{self, BinaryOperator};
@@ -138,16 +140,19 @@ fn no_records(element: Type) -> Result<()> {
 }
 
 /// # Errors
-/// `42704` for a collation that there is not. Those that there are have one order.
+/// `42704` for a collation that there is not, `3F000` for its schema. Those that there are have one order.
 pub(crate) fn check_collation(collation: &ast::ObjectName) -> Result<()> {
-    let (_, name) = object_name(collation)?;
-    if matches!(
-        &*name,
-        "default" | "C" | "c" | "POSIX" | "posix" | "ucs_basic"
-    ) {
-        return Ok(());
+    let (schema, name) = object_name(collation)?;
+    let known = matches!(&*name, "default" | "C" | "POSIX" | "ucs_basic");
+    match schema.as_deref() {
+        None | Some("pg_catalog") if known => return Ok(()),
+        _ => {}
     }
-    let message = format!("collation \"{name}\" for encoding \"UTF8\" does not exist");
+    let shown = match schema {
+        Some(schema) => format!("{schema}.{name}"),
+        None => name,
+    };
+    let message = format!("collation \"{shown}\" for encoding \"UTF8\" does not exist");
     Err(SqlError::new(sqlstate::UNDEFINED_OBJECT, message))
 }
 
@@ -612,6 +617,12 @@ impl Binder<'_> {
         expr: &ast::Expr,
         collation: &ast::ObjectName,
     ) -> Result<Bound> {
+        if let (Some(schema), _) = object_name(collation)?
+            && self.catalog.namespace(&schema).is_none()
+        {
+            let message = format!("schema \"{schema}\" does not exist");
+            return Err(SqlError::new(sqlstate::INVALID_SCHEMA_NAME, message));
+        }
         check_collation(collation)?;
         let bound = self.expr(expr)?;
         check_collatable(bound.ty)?;
@@ -734,11 +745,4 @@ impl Binder<'_> {
 
 fn json_type(binary: bool) -> Type {
     if binary { Type::Jsonb } else { Type::Json }
-}
-
-/// `42804` of an argument that may be of any type, and is of none.
-#[cold]
-pub(super) fn no_polymorphic_type() -> SqlError {
-    let text = "could not determine polymorphic type because input has type unknown";
-    SqlError::new(sqlstate::DATATYPE_MISMATCH, text)
 }

@@ -58,7 +58,7 @@ impl Binder<'_> {
         name: &str,
         (base, ty, typmod): (Expr, Type, Typmod),
         subscripts: &[ast::Subscript],
-        value: &ast::Expr,
+        value: Bound,
     ) -> Result<Expr> {
         let base = Bound::new(base, ty);
         match ty {
@@ -105,14 +105,7 @@ impl Binder<'_> {
     }
 
     /// A value as the element's type wants it.
-    fn subscripted(
-        &mut self,
-        name: &str,
-        value: &ast::Expr,
-        ty: Type,
-        typmod: Typmod,
-    ) -> Result<Bound> {
-        let bound = self.expr(value)?;
+    fn subscripted(&mut self, name: &str, bound: Bound, ty: Type, typmod: Typmod) -> Result<Bound> {
         let (from, start) = (bound.ty, bound.start);
         let cast = self.coerce(bound, ty, typmod, CastContext::Assignment);
         let cast = cast.map_err(|error| match from {

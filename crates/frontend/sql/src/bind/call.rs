@@ -1,10 +1,10 @@
 //! Calls of functions: what a name means for its arguments.
 
 use super::extension::functions_reached;
-use super::types::{folded, object_name};
+use super::types::folded;
 use super::{Binder, Bound};
 use crate::error::{Result, SqlError};
-use crate::expr::{Builtin, CatalogFunction, Expr, Quantifier, Signature, find_scalar};
+use crate::expr::{Builtin, Expr, Signature, ambiguous, as_called, find_scalar};
 use crate::plan::SetFunction;
 use crate::sqlstate;
 use sqlparser::ast::{self, BinaryOperator};
@@ -41,7 +41,7 @@ impl Binder<'_> {
 
     pub(super) fn call(&mut self, name: &str, mut arguments: Vec<Bound>) -> Result<Bound> {
         let any_from = match name {
-            "concat" | "num_nulls" | "num_nonnulls" | "pg_typeof" => 0,
+            "concat" | "num_nulls" | "num_nonnulls" | "pg_typeof" | "pg_column_size" => 0,
             "concat_ws" | "format" => 1,
             _ => arguments.len(),
         };
@@ -51,6 +51,9 @@ impl Binder<'_> {
         }
         if let Some(bound) = self.domain_typeof(name, &arguments) {
             return Ok(bound);
+        }
+        if let ("nextval" | "currval" | "setval", Some(first)) = (name, arguments.first_mut()) {
+            self.sequence_by_param(first)?;
         }
         match (name, arguments.len()) {
             ("coalesce" | "greatest" | "least", 1..) => {
@@ -94,6 +97,12 @@ impl Binder<'_> {
             ("enum_first" | "enum_last", 1) | ("enum_range", 1 | 2) => {
                 return self.enum_function(name, arguments);
             }
+            ("pg_column_size", 1) => {
+                if let Some(argument) = arguments.into_iter().next() {
+                    return self.column_size(argument);
+                }
+                return Err(self.no_function(name, &[]));
+            }
             ("mod", 2) => {
                 let mut arguments = arguments.into_iter();
                 if let (Some(left), Some(right)) = (arguments.next(), arguments.next()) {
@@ -108,16 +117,29 @@ impl Binder<'_> {
         if !name.starts_with(|first: char| first.is_alphabetic() || first == '_') {
             return Err(self.no_function(name, &types));
         }
-        if let (Some(ty), [None]) = (type_called(name), &types[..]) {
-            return self.cast_by_name(name, ty, arguments);
+        let is_param = matches!(
+            &arguments[..],
+            [Bound {
+                expr: Expr::Param(_),
+                ty: None,
+                ..
+            }]
+        );
+        match (type_called(name), &types[..]) {
+            (Some(ty), [None]) if !is_param => return self.cast_by_name(name, ty, arguments),
+            (Some(ty), [None]) if !matches!(name, "cidr" | "date") => {
+                return self.cast_param_by_name(name, ty, arguments);
+            }
+            _ => {}
         }
         // Of a pattern only `substring` takes a part.
         let by_place = name == "substr" && types.len() == 2 && types[1].is_none();
         if !by_place && let Some(signature) = find_scalar(name, &types)? {
-            if matches!(name, "array_prepend" | "array_fill") {
-                return self.of_elements(name, signature, arguments);
-            }
-            return self.called(signature, arguments);
+            return match name {
+                "array_prepend" | "array_fill" => self.of_elements(name, signature, arguments),
+                "array_append" => self.appended(signature, arguments),
+                _ => self.called(signature, arguments),
+            };
         }
         let Some(signature) = Builtin::find(name, &types) else {
             if let Some(ty) = type_called(name).filter(|_| types.len() == 1) {
@@ -127,7 +149,7 @@ impl Binder<'_> {
             let called = self.call_of_extension(&all, arguments, true)?;
             return called.ok_or_else(|| self.no_function(name, &types));
         };
-        let mut arguments = arguments
+        let arguments = arguments
             .into_iter()
             .zip(&signature.arguments)
             .map(|(argument, ty)| {
@@ -145,14 +167,6 @@ impl Binder<'_> {
                 }
             })
             .collect::<Result<Box<[_]>>>()?;
-        // A null array is an empty one, which tells the type of its elements.
-        if let ("array_append", Some(element), Some(first)) =
-            (name, signature.result.element(), arguments.first_mut())
-        {
-            let empty = Expr::Const(Value::Array(vellum_row::Array::of(element, &[])));
-            let array = std::mem::replace(first, Expr::Const(Value::Null));
-            *first = Expr::Coalesce([array, empty].into());
-        }
         let expr = Expr::Call {
             function: signature.function,
             arguments,
@@ -171,6 +185,70 @@ impl Binder<'_> {
             }
             _ => Err(self.no_function(name, &types)),
         }
+    }
+
+    /// The same of a parameter without a type: unlike a literal it is not what the name says, but what PostgreSQL's functions of the name take.
+    ///
+    /// # Errors
+    /// `42725` where several do, `42883` where none does.
+    fn cast_param_by_name(&mut self, name: &str, ty: Type, arguments: Vec<Bound>) -> Result<Bound> {
+        let taken = match name {
+            "bpchar" | "name" | "text" => ty,
+            "oid" => Type::Int8,
+            "regclass" => Type::Text,
+            "bool" | "float4" | "float8" | "int2" | "int4" | "int8" | "timestamptz" => {
+                return Err(ambiguous(name, &[None]));
+            }
+            _ => return Err(self.no_function(name, &[None])),
+        };
+        let mut all = Vec::with_capacity(1);
+        for argument in arguments {
+            let param = self.coerce(argument, taken, Typmod::NONE, CastContext::Implicit)?;
+            all.push(Bound::new(param, taken));
+        }
+        self.cast_by_name(name, ty, all)
+    }
+
+    /// A parameter that names a sequence is a `regclass`: the client's text is looked up when it is run.
+    fn sequence_by_param(&mut self, argument: &mut Bound) -> Result<()> {
+        if let (Expr::Param(_), None) = (&argument.expr, argument.ty) {
+            let param = argument.clone();
+            let sequence =
+                self.coerce(param, Type::Regclass, Typmod::NONE, CastContext::Implicit)?;
+            *argument = Bound::new(sequence, Type::Regclass);
+        }
+        Ok(())
+    }
+
+    /// `pg_column_size`, which is told how a value is held: a column's has a shorter header than one that is computed.
+    fn column_size(&mut self, argument: Bound) -> Result<Bound> {
+        if let (None, Expr::Const(Value::Text(text))) = (argument.ty, &argument.expr) {
+            // Without a type it is held with a zero behind it.
+            let bytes = i32::try_from(text.len() + 1).unwrap_or(i32::MAX);
+            return Ok(Bound::new(Expr::Const(Value::Int4(bytes)), Type::Int4));
+        }
+        let how = match (argument.ty, &argument.expr) {
+            (Some(Type::Name), _) => "name",
+            (Some(Type::SingleChar), _) => "char",
+            (_, Expr::Column { .. } | Expr::Outer { .. }) => "column",
+            _ => "",
+        };
+        let how = Bound::new(Expr::Const(Value::text(how)), Type::Text);
+        self.scalar_operator("%column_size", vec![argument, how])
+    }
+
+    /// `array_append`: a null array is an empty one, which tells the type of its elements.
+    fn appended(&mut self, signature: Signature, arguments: Vec<Bound>) -> Result<Bound> {
+        let element = signature.result.element();
+        let mut called = self.called(signature, arguments)?;
+        if let (Some(element), Expr::Call { arguments, .. }) = (element, &mut called.expr)
+            && let Some(first) = arguments.first_mut()
+        {
+            let empty = Expr::Const(Value::Array(vellum_row::Array::of(element, &[])));
+            let array = std::mem::replace(first, Expr::Const(Value::Null));
+            *first = Expr::Coalesce([array, empty].into());
+        }
+        Ok(called)
     }
 
     /// A function that makes an array: it gets an empty one in front, for the type of its elements.
@@ -244,9 +322,13 @@ impl Binder<'_> {
 fn type_called(name: &str) -> Option<Type> {
     Some(match name {
         "bool" => Type::Bool,
+        "bpchar" => Type::Char,
         "bytea" => Type::Bytea,
+        "cidr" => Type::Cidr,
+        "date" => Type::Date,
         "float4" => Type::Float4,
         "float8" => Type::Float8,
+        "inet" => Type::Inet,
         "int2" => Type::Int2,
         "int4" => Type::Int4,
         "int8" => Type::Int8,
@@ -255,6 +337,10 @@ fn type_called(name: &str) -> Option<Type> {
         "name" => Type::Name,
         "oid" => Type::Oid,
         "regclass" => Type::Regclass,
+        "regnamespace" => Type::Regnamespace,
+        "regproc" => Type::Regproc,
+        "regprocedure" => Type::Regprocedure,
+        "regrole" => Type::Regrole,
         "regtype" => Type::Regtype,
         "text" => Type::Text,
         "timestamptz" => Type::Timestamptz,
@@ -265,137 +351,15 @@ fn type_called(name: &str) -> Option<Type> {
 
 /// `42883`.
 #[cold]
-pub(super) fn undefined(settings: &Settings, name: &str, arguments: &[Option<Type>]) -> SqlError {
+pub(crate) fn undefined(settings: &Settings, name: &str, arguments: &[Option<Type>]) -> SqlError {
     let types = arguments.iter();
     let types = types.map(|ty| ty.map_or("unknown".into(), |ty| settings.name_of(ty)));
     let types: Vec<_> = types.collect();
+    let name = as_called(name);
     let message = format!("function {name}({}) does not exist", types.join(", "));
     SqlError::new(sqlstate::UNDEFINED_FUNCTION, message).with_hint(
         "No function matches the given name and argument types. You might need to add explicit type casts.",
     )
-}
-
-/// The array of `ALL (array)`, which the parser takes for a function.
-pub(super) fn all_of(node: &ast::Expr) -> Option<&ast::Expr> {
-    let (ast::Expr::Like { pattern, .. } | ast::Expr::ILike { pattern, .. }) = node else {
-        return None;
-    };
-    let ast::Expr::Function(function) = &**pattern else {
-        return None;
-    };
-    let (_, name) = object_name(&function.name).ok()?;
-    match &function.args {
-        ast::FunctionArguments::List(list) if name == "all" => match list.args.as_slice() {
-            [ast::FunctionArg::Unnamed(ast::FunctionArgExpr::Expr(array))] => Some(array),
-            _ => None,
-        },
-        _ => None,
-    }
-}
-
-impl Binder<'_> {
-    /// `a [NOT] LIKE ANY (array)`, and ALL.
-    pub(super) fn like_each(&mut self, node: &ast::Expr) -> Result<Bound> {
-        use ast::BinaryOperator as B;
-        let (expr, pattern, operator) = match node {
-            ast::Expr::Like {
-                negated,
-                expr,
-                pattern,
-                ..
-            } => (
-                expr,
-                pattern,
-                if *negated {
-                    B::PGNotLikeMatch
-                } else {
-                    B::PGLikeMatch
-                },
-            ),
-            ast::Expr::ILike {
-                negated,
-                expr,
-                pattern,
-                ..
-            } => (
-                expr,
-                pattern,
-                if *negated {
-                    B::PGNotILikeMatch
-                } else {
-                    B::PGILikeMatch
-                },
-            ),
-            _ => return Err(SqlError::internal("no LIKE")),
-        };
-        match all_of(node) {
-            Some(array) => self.each_of(expr, &operator, array, Quantifier::All),
-            None => self.each_of(expr, &operator, pattern, Quantifier::Any),
-        }
-    }
-}
-
-impl Binder<'_> {
-    /// LIKE of each element of an array that is known when it is run.
-    ///
-    /// # Errors
-    /// `42809` for what is no array, `42883` for what is no text; `0A000` for another operator, and for a query.
-    pub(super) fn like_any(
-        &mut self,
-        left: &ast::Expr,
-        operator: &ast::BinaryOperator,
-        array: &ast::Expr,
-        quantifier: Quantifier,
-    ) -> Result<Bound> {
-        use ast::BinaryOperator as B;
-        let (fold, negated) = match operator {
-            B::PGLikeMatch => (false, false),
-            B::PGNotLikeMatch => (false, true),
-            B::PGILikeMatch => (true, false),
-            B::PGNotILikeMatch => (true, true),
-            other => {
-                let what = format!("{other} with ANY or ALL of what is no ARRAY[]");
-                return Err(SqlError::unsupported(what));
-            }
-        };
-        if let ast::Expr::Subquery(_) = array {
-            let what = format!("{operator} with ANY or ALL of a query");
-            return Err(SqlError::unsupported(what));
-        }
-        let (value, array) = (self.expr(left)?, self.expr(array)?);
-        let element = match array.ty {
-            None => Type::Text,
-            Some(ty) => ty.element().ok_or_else(|| {
-                let text = "op ANY/ALL (array) requires array on right side";
-                SqlError::new(sqlstate::WRONG_OBJECT_TYPE, text)
-            })?,
-        };
-        if element.category() != 'S' || value.ty.is_some_and(|ty| ty.category() != 'S') {
-            return Err(self.no_operator(&operator.to_string(), value.ty, Some(element)));
-        }
-        // The blanks of a char(n) count here.
-        let ty = value
-            .ty
-            .filter(|ty| *ty == Type::Char)
-            .unwrap_or(Type::Text);
-        let value = self.coerce(value, ty, Typmod::NONE, CastContext::Implicit)?;
-        let array = self.coerce(
-            array,
-            Type::Text.array(),
-            Typmod::NONE,
-            CastContext::Implicit,
-        )?;
-        let function = CatalogFunction::LikeAnyOf {
-            fold,
-            negated,
-            quantifier,
-        };
-        let call = Expr::Call {
-            function: Builtin::Catalog(function),
-            arguments: [value, array].into(),
-        };
-        Ok(Bound::new(call, Type::Bool))
-    }
 }
 
 /// What `information_schema._pg_truetypid(a, t)` and `_pg_truetypmod(a, t)` are of a row of `pg_attribute` where there are no domains: a column of it.

@@ -2,7 +2,7 @@
 
 use super::{Binder, Bound, ParamCast};
 use crate::error::{Result, SqlError};
-use crate::expr::Expr;
+use crate::expr::{Expr, common_of};
 use crate::sqlstate;
 use sqlparser::ast;
 use vellum_row::{CastContext, Type, Typmod, Value, cast, cast_between, input};
@@ -259,28 +259,17 @@ impl Binder<'_> {
             .iter()
             .filter_map(|bound| Some((bound.ty?, bound.start)))
         {
-            common = Some(match common {
-                None => ty,
-                Some(had) if had == ty => had,
-                Some(had) if had.category() != ty.category() => {
-                    let message = format!(
-                        "{what} types {} and {} cannot be matched",
-                        self.settings.name_of(had),
-                        self.settings.name_of(ty)
-                    );
-                    let place = start.and_then(|start| self.place_of(start));
-                    return Err(SqlError::new(sqlstate::DATATYPE_MISMATCH, message).at(place));
-                }
-                Some(had) if had.is_preferred() => had,
-                Some(had) => {
-                    let implicit = |from, to| cast_between(from, to) == Some(CastContext::Implicit);
-                    if implicit(had, ty) && !implicit(ty, had) {
-                        ty
-                    } else {
-                        had
-                    }
-                }
-            });
+            let had = common.unwrap_or(ty);
+            common = common_of(had, ty);
+            if common.is_none() {
+                let message = format!(
+                    "{what} types {} and {} cannot be matched",
+                    self.settings.name_of(had),
+                    self.settings.name_of(ty)
+                );
+                let place = start.and_then(|start| self.place_of(start));
+                return Err(SqlError::new(sqlstate::DATATYPE_MISMATCH, message).at(place));
+            }
         }
         Ok(common.unwrap_or(Type::Text))
     }

@@ -2,9 +2,10 @@
 
 use super::aggregate::AggregateKind;
 use super::array::array_subquery;
-use super::call::{all_of, column_of_row};
+use super::call::column_of_row;
 use super::clauses::check_plain;
 use super::extension::kept_function_of;
+use super::like::all_of;
 use super::near::{decides, tells_more};
 use super::operator::{no_unary_operator, several_operators};
 use super::place::start_of;
@@ -17,7 +18,7 @@ use crate::expr::{Expr, Listed, Quantifier, RowTest};
 use crate::plan::{SetFunction, SubqueryKind};
 use crate::sqlstate;
 use sqlparser::ast::{self, BinaryOperator, UnaryOperator};
-use vellum_row::{CastContext, Numeric, Pattern, Type, Typmod, Value, ValueRef};
+use vellum_row::{CastContext, Numeric, Type, Typmod, Value, ValueRef};
 
 impl Binder<'_> {
     /// Binds an expression.
@@ -26,8 +27,15 @@ impl Binder<'_> {
     /// For names, types and functions that are not there; `0A000` for syntax that nothing here evaluates.
     pub fn expr(&mut self, node: &ast::Expr) -> Result<Bound> {
         self.step()?;
+        let again = self.looked_for(node);
+        if let Some(known) = self.known_again(again) {
+            return Ok(known);
+        }
         match self.expr_inner(node) {
-            Ok(bound) => Ok(bound.from(start_of(node))),
+            Ok(bound) => {
+                self.keep_again(again, &bound);
+                Ok(bound.from(start_of(node)))
+            }
             Err(error) if error.is_placed() => Err(error),
             Err(error) => Err(error.at(self.place_of_error(node))),
         }
@@ -284,7 +292,11 @@ impl Binder<'_> {
                     ast::DateTimeField::Custom(name) => folded(name),
                     field => field.to_string().to_lowercase(),
                 };
-                let field = Bound::new(Expr::Const(Value::text(field)), Type::Text);
+                // A literal, as one that is written.
+                let field = Bound {
+                    ty: None,
+                    ..Bound::new(Expr::Const(Value::text(field)), Type::Text)
+                };
                 let operand = self.expr(expr)?;
                 self.call("extract", vec![field, operand])
             }
@@ -590,6 +602,13 @@ impl Binder<'_> {
             return Ok(Bound::new(rows, Type::Bool));
         }
         let (left, right) = (self.expr(left)?, self.expr(right)?);
+        if let Some(same) = self.same_records(&left, &right)? {
+            let expr = match negated {
+                true => same,
+                false => Expr::Not(Box::new(same)),
+            };
+            return Ok(Bound::new(expr, Type::Bool));
+        }
         let (left, right) = self.comparable("=", left, right)?;
         let expr = Expr::Distinct {
             left: Box::new(left),
@@ -607,6 +626,13 @@ impl Binder<'_> {
         }
         let mut all = items.clone();
         all.push(operand.clone());
+        if let Some(Type::Array(_)) = operand.ty {
+            // Arrays are compared with the items one by one: they have to be of one type.
+            let mut types = items.iter().filter_map(|item| item.ty);
+            if let Some(odd) = types.find(|ty| Some(*ty) != operand.ty) {
+                return Err(self.no_operator("=", operand.ty, Some(odd)));
+            }
+        }
         let ty = self.common_type("IN", &all).map_err(|_| {
             let odd = items.iter().find(|item| item.ty != operand.ty);
             self.no_operator("=", operand.ty, odd.and_then(|item| item.ty))
@@ -623,71 +649,6 @@ impl Binder<'_> {
         let expr = Expr::In {
             operand: Box::new(operand),
             list: Listed::new(items),
-            negated,
-        };
-        Ok(Bound::new(expr, Type::Bool))
-    }
-
-    fn like(
-        &mut self,
-        operand: &ast::Expr,
-        pattern: &ast::Expr,
-        escape: Option<&ast::ValueWithSpan>,
-        fold: bool,
-        negated: bool,
-    ) -> Result<Bound> {
-        let escape = match escape.map(|escape| &escape.value) {
-            None => Some('\\'),
-            Some(ast::Value::SingleQuotedString(text)) => {
-                let mut chars = text.chars();
-                match (chars.next(), chars.next()) {
-                    (char, None) => char,
-                    _ => {
-                        let text = "invalid escape string";
-                        return Err(SqlError::new(sqlstate::INVALID_ESCAPE_SEQUENCE, text));
-                    }
-                }
-            }
-            Some(other) => return Err(SqlError::unsupported(format!("the escape {other}"))),
-        };
-        let (operand, pattern) = (self.expr(operand)?, self.expr(pattern)?);
-        self.like_bound(operand, pattern, escape, fold, negated)
-    }
-
-    /// LIKE of operands that are bound, and the operators that are the same.
-    ///
-    /// # Errors
-    /// `42883` for what is no text.
-    pub(super) fn like_bound(
-        &mut self,
-        operand: Bound,
-        pattern: Bound,
-        escape: Option<char>,
-        fold: bool,
-        negated: bool,
-    ) -> Result<Bound> {
-        for side in [&operand, &pattern] {
-            if side.ty.is_some_and(|ty| ty.category() != 'S') {
-                return Err(self.no_operator("~~", operand.ty, pattern.ty));
-            }
-        }
-        // The blanks of a char(n) count here.
-        let ty = operand
-            .ty
-            .filter(|ty| *ty == Type::Char)
-            .unwrap_or(Type::Text);
-        let operand = self.coerce(operand, ty, Typmod::NONE, CastContext::Implicit)?;
-        let pattern = self.coerce(pattern, Type::Text, Typmod::NONE, CastContext::Implicit)?;
-        let constant = match &pattern {
-            Expr::Const(Value::Text(text)) => Some(Pattern::new(text, escape, fold)),
-            _ => None,
-        };
-        let expr = Expr::Like {
-            operand: Box::new(operand),
-            pattern: Box::new(pattern),
-            constant,
-            escape,
-            fold,
             negated,
         };
         Ok(Bound::new(expr, Type::Bool))

@@ -5,6 +5,7 @@
 //!
 //! Not here: which index is taken (`plan`).
 
+mod again;
 mod aggregate;
 mod array;
 mod assigned;
@@ -18,9 +19,11 @@ mod expression;
 mod extension;
 mod frame;
 mod levels;
+mod like;
 mod near;
 mod operator;
 mod place;
+mod record;
 mod row;
 mod scope;
 mod types;
@@ -28,10 +31,11 @@ mod used;
 mod variable;
 mod window;
 
+pub(crate) use again::Again;
 pub(crate) use aggregate::{Aggregate, AggregateKind};
 pub(crate) use array::{check_collatable, check_collation};
 pub(crate) use assigned::Target;
-pub(crate) use call::parameters_of;
+pub(crate) use call::{parameters_of, undefined};
 use domains::KnownDomains;
 pub(crate) use expression::number;
 pub(crate) use extension::{
@@ -258,6 +262,8 @@ pub(crate) struct Binder<'c> {
     pub literal_types: Option<Vec<EnumId>>,
     /// The same of functions that extensions have.
     pub functions: Option<Vec<Scalar>>,
+    /// What keys of the query ask, which is looked for in its clauses.
+    pub again: Vec<Again>,
 }
 
 /// The most tables, aggregates, keys of groups of a query: each is compared with all others, and no limit of time ends that.
@@ -324,6 +330,7 @@ impl<'c> Binder<'c> {
             domains_known: OnceCell::new(),
             literal_types: None,
             functions: None,
+            again: Vec::new(),
         }
     }
 

@@ -53,6 +53,9 @@ impl Binder<'_> {
             _ => None,
         };
         if let Some(comparison) = comparison {
+            if let Some(compared) = self.compared_records(comparison, &left, &right)? {
+                return Ok(compared);
+            }
             let (mut left, mut right) = (left, right);
             if matches!(comparison, Comparison::Equal | Comparison::NotEqual) {
                 // Numbers of transactions are compared with integers, and have no order.
@@ -304,6 +307,13 @@ pub(super) fn comparison_type(left: Option<Type>, right: Option<Type>) -> Option
     };
     if a == b {
         return Some(a);
+    }
+    if let (Type::Array(_), Type::Array(_)) = (a, b) {
+        // There is one operator for all arrays, whose elements have to be of one type.
+        return None;
+    }
+    if a.is_reg() && b.is_reg() {
+        return Some(Type::Oid);
     }
     if a.category() == 'S' && b.category() == 'S' {
         // A char(n) is compared as one with a varchar, as text with text.

@@ -92,7 +92,7 @@ fn is_null(expr: &Expr) -> bool {
 }
 
 /// What is null where a condition is true.
-fn null_where(condition: Expr, otherwise: Expr) -> Expr {
+pub(super) fn null_where(condition: Expr, otherwise: Expr) -> Expr {
     Expr::Case {
         branches: Box::new([(condition, Expr::Const(Value::Null))]),
         otherwise: Box::new(otherwise),
@@ -100,7 +100,7 @@ fn null_where(condition: Expr, otherwise: Expr) -> Expr {
 }
 
 /// What is null is not there.
-fn null(operand: Expr) -> Expr {
+pub(super) fn null(operand: Expr) -> Expr {
     Expr::IsNull {
         operand: Box::new(operand),
         negated: false,
@@ -305,29 +305,6 @@ impl Binder<'_> {
     pub fn record_columns(&self, typmod: Typmod) -> Option<&[(String, Type, Typmod)]> {
         let number = usize::try_from(typmod.0.checked_sub(RECORDS)?).ok()?;
         self.records.get(number).map(Vec::as_slice)
-    }
-
-    /// What rows are told apart by, of one that was written down or is a table's; `None` if its parts are not known, or have no equality.
-    pub(super) fn told_apart_by(&self, row: &Bound) -> Option<Vec<(Expr, Type)>> {
-        let (missing, parts) = taken_apart(&row.expr)?;
-        let columns = self.record_columns(row.typmod)?;
-        let mut keys = Vec::with_capacity(parts.len() + 1);
-        keys.extend(missing.map(|missing| (missing.clone(), Type::Bool)));
-        for (part, (_, ty, typmod)) in parts.iter().zip(columns) {
-            if *ty == Type::Record {
-                let inner = Bound {
-                    expr: part.clone(),
-                    ty: Some(*ty),
-                    typmod: *typmod,
-                    start: None,
-                };
-                keys.extend(self.told_apart_by(&inner)?);
-                continue;
-            }
-            crate::plan::check_equality(*ty).ok()?;
-            keys.push((part.clone(), *ty));
-        }
-        Some(keys)
     }
 
     /// The types of a record's fields, as far as they are known.

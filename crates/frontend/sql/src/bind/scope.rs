@@ -16,6 +16,8 @@ pub(crate) struct Scope {
     pub tables: Vec<ScopeTable>,
     /// Joins of them, those inside of others first.
     pub joined: Vec<Joined>,
+    /// Names of what USING has merged, which hide nothing: with these columns alone.
+    pub together: Vec<Joined>,
     /// Tables before this one have no names where the ON of a join stands that they are no part of.
     pub closed: u16,
     /// Names of tables before this one may be given again: a join that will have a name of its own begins here.
@@ -33,7 +35,8 @@ pub(crate) struct Joined {
     /// The join's own name: it hides those of the tables in it.
     pub name: Option<String>,
     pub columns: Vec<JoinedColumn>,
-    /// As [`ScopeTable::qualified_only`]. Such a one is no join, but a view that is written: its columns are expressions over its table.
+    /// As [`ScopeTable::qualified_only`]: of what USING has merged under a name of its own, and of a view that is written, whose columns are expressions over
+    /// its table.
     pub qualified_only: bool,
 }
 
@@ -198,9 +201,17 @@ impl Scope {
         Ok(())
     }
 
-    /// What names of tables stand for, from one on: tables, and joins with names in place of the tables in them.
+    /// What names of tables stand for, from one on: tables, and joins with names in place of the tables in them; then what USING has merged.
     fn with_names(&self, from: u16) -> impl Iterator<Item = Named<'_>> {
+        let is_within = |own: &Joined, around: &Joined| {
+            around.name.is_some() && around.from <= own.from && own.to <= around.to
+        };
+        let together = self.together.iter().filter(move |own| {
+            let mut joined = self.joined.iter();
+            own.from >= from && !joined.any(|around| is_within(own, around))
+        });
         self.parts(from, |joined| joined.name.is_some())
+            .chain(together.map(Named::Joined))
     }
 
     /// The tables that have names here.
@@ -220,7 +231,7 @@ impl Scope {
 
     /// Whether a name is that of a join.
     pub fn joined_as(&self, name: &str) -> bool {
-        let mut joined = self.joined.iter();
+        let mut joined = self.joined.iter().chain(&self.together);
         joined.any(|joined| joined.name.as_deref() == Some(name))
     }
 

@@ -1,10 +1,9 @@
 //! Window functions: which there are, and what their windows are.
 
-use super::array::no_polymorphic_type;
 use super::frame::{Frame, is_same_for_all};
 use super::{Aggregate, AggregateKind, Binder, Bound, COMPARED_MAX, folded};
 use crate::error::{Result, SqlError};
-use crate::expr::Expr;
+use crate::expr::{Expr, no_polymorphic_type};
 use crate::plan::{General, SortKey};
 use crate::sqlstate;
 use sqlparser::ast;

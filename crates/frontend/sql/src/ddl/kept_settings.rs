@@ -1,9 +1,9 @@
 //! ALTER ROLE and ALTER DATABASE with SET and RESET: what sessions begin with.
 
 use super::Ddl;
+use super::owner::check_database;
 use super::role::denied;
 use crate::catalog::{Change, KeptFor};
-use crate::database::DATABASE;
 use crate::error::{Result, SqlError};
 use crate::session::SessionSettings;
 use crate::sqlstate;
@@ -35,10 +35,7 @@ impl Ddl<'_> {
         whose: Whose<'_>,
         setting: Option<(&str, Option<&str>)>,
     ) -> Result<CommandTag> {
-        if let Some(database) = whose.database.filter(|name| *name != DATABASE) {
-            let message = format!("database \"{database}\" does not exist");
-            return Err(SqlError::new(sqlstate::INVALID_CATALOG_NAME, message));
-        }
+        whose.database.map_or(Ok(()), check_database)?;
         let role = match whose.role {
             Some(name) => {
                 let role = self.role_of(self.named_role(name))?;

@@ -32,7 +32,11 @@ impl Ddl<'_> {
                 roles,
                 members,
                 admin,
-            } => self.change_members(give, &roles, &members, admin),
+                grantor,
+            } => {
+                let grantor = self.grantor_of_members(grantor.as_ref())?;
+                self.change_members(give, &roles, &members, (admin, grantor))
+            }
             Definition::Defaults {
                 roles,
                 schemas,
@@ -40,7 +44,22 @@ impl Ddl<'_> {
             } => self.alter_default_rights(&roles, &schemas, &change),
             Definition::DropOwned { roles, cascade } => self.drop_owned(&roles, cascade),
             Definition::ReassignOwned { roles, to } => self.reassign_owned(&roles, &to),
+            Definition::DatabaseOwner { database, to } => self.give_database(&database, &to),
+            Definition::DatabaseName { database, to } => self.rename_database(&database, &to),
         }
+    }
+
+    /// Who is kept as the one that made a role a member of another.
+    ///
+    /// # Errors
+    /// `42704` for a role that is not there.
+    fn grantor_of_members(&self, said: Option<&Ident>) -> Result<Oid> {
+        let own = self.own_role()?.oid;
+        let Some(said) = said else {
+            return Ok(own);
+        };
+        let grantor = self.roles_named(std::slice::from_ref(said))?;
+        Ok(grantor.first().copied().unwrap_or(own))
     }
 
     fn change_members(
@@ -48,7 +67,7 @@ impl Ddl<'_> {
         give: bool,
         roles: &[Ident],
         members: &[Ident],
-        admin: bool,
+        (admin, grantor): (bool, Oid),
     ) -> Result<CommandTag> {
         let members = self.roles_named(members)?;
         for group in self.roles_named(roles)? {
@@ -62,7 +81,7 @@ impl Ddl<'_> {
                     let told = known.is_some_and(|known| known.admin || !admin);
                     let message =
                         format!("role \"{name}\" is already a member of role \"{group_name}\"");
-                    self.join(&mut member, &group, admin)?;
+                    self.join(&mut member, &group, (admin, grantor))?;
                     if told {
                         self.notices.push(Fields::notice(message));
                         continue;

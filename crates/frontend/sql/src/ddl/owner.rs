@@ -4,8 +4,10 @@ use super::Ddl;
 use super::role::{denied, no_role};
 use crate::bind::folded;
 use crate::catalog::{Change, Namespace, Oid, Relation};
+use crate::database::{DATABASE, FIRST_ROLE, FIRST_ROLE_OID};
 use crate::error::{Result, SqlError};
 use crate::roles::Grant;
+use crate::sqlstate::{self, SqlState};
 use crate::wire::CommandTag;
 use sqlparser::ast;
 use std::sync::Arc;
@@ -71,6 +73,50 @@ impl Ddl<'_> {
             false => ast::Owner::Ident(role.clone()),
         };
         Ok(self.new_owner(&owner)?.0)
+    }
+
+    /// ALTER DATABASE … OWNER TO: of the role that has it.
+    ///
+    /// # Errors
+    /// `3D000`, `42704`, `42501`; `0A000` for another role.
+    pub(super) fn give_database(
+        &self,
+        database: &ast::Ident,
+        to: &ast::Ident,
+    ) -> Result<CommandTag> {
+        let to = self.roles_named(std::slice::from_ref(to))?;
+        check_database(&folded(database))?;
+        if to != [FIRST_ROLE_OID] {
+            self.check_owns_database()?;
+            return Err(SqlError::unsupported("another owner of the database"));
+        }
+        Ok(CommandTag::plain("ALTER DATABASE"))
+    }
+
+    /// ALTER DATABASE … RENAME TO, which nobody can: there is no other that one could be connected to meanwhile.
+    ///
+    /// # Errors
+    /// `3D000`, `42501`, `42P04`; `0A000`.
+    pub(super) fn rename_database(
+        &self,
+        database: &ast::Ident,
+        to: &ast::Ident,
+    ) -> Result<CommandTag> {
+        check_database(&folded(database))?;
+        self.check_owns_database()?;
+        if folded(to) == DATABASE {
+            let message = format!("database \"{DATABASE}\" already exists");
+            return Err(SqlError::new(SqlState::of("42P04"), message));
+        }
+        let text = "current database cannot be renamed";
+        Err(SqlError::new(sqlstate::FEATURE_NOT_SUPPORTED, text))
+    }
+
+    fn check_owns_database(&self) -> Result<()> {
+        match self.open.catalog.1.owns(self.owner, FIRST_ROLE) {
+            true => Ok(()),
+            false => Err(denied(format!("must be owner of database {DATABASE}"))),
+        }
     }
 
     /// ALTER SCHEMA … OWNER TO and RENAME TO.
@@ -157,4 +203,14 @@ fn handed_over(grants: &[Grant], before: Oid, after: Oid) -> Vec<Grant> {
         }
     }
     kept
+}
+
+/// # Errors
+/// `3D000`.
+pub(super) fn check_database(name: &str) -> Result<()> {
+    if name == DATABASE {
+        return Ok(());
+    }
+    let message = format!("database \"{name}\" does not exist");
+    Err(SqlError::new(sqlstate::INVALID_CATALOG_NAME, message))
 }

@@ -4,6 +4,7 @@
 //! it from everybody is refused.
 
 use super::acl::Deed;
+use super::owner::check_database;
 use super::role::denied;
 use super::{Ddl, check_no_system};
 use crate::bind::{NamedType, folded, no_type, object_name};
@@ -41,6 +42,14 @@ struct Giver {
 
 impl Ddl<'_> {
     pub(super) fn change_rights(&mut self, change: &RightsChange) -> Result<CommandTag> {
+        if let Some(said) = &change.grantor {
+            // It says who does it, whoever that is.
+            let grantor = self.roles_named(std::slice::from_ref(said))?;
+            if grantor != [self.own_role()?.oid] {
+                let text = "grantor must be current user";
+                return Err(SqlError::new(sqlstate::FEATURE_NOT_SUPPORTED, text));
+            }
+        }
         let grantees = self.roles_named(&change.grantees)?;
         let deed = Deed {
             give: change.give,
@@ -91,11 +100,7 @@ impl Ddl<'_> {
             On::Databases(names) => {
                 let wanted = wanted(Rights::DATABASE, "database")?;
                 for name in names {
-                    let name = folded(name);
-                    if name != DATABASE {
-                        let message = format!("database \"{name}\" does not exist");
-                        return Err(SqlError::new(sqlstate::INVALID_CATALOG_NAME, message));
-                    }
+                    check_database(&folded(name))?;
                     self.change_database(&wanted, &deed)?;
                 }
             }

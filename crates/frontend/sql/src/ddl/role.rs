@@ -2,7 +2,7 @@
 
 use super::Ddl;
 use crate::bind::folded;
-use crate::catalog::{Change, Relation};
+use crate::catalog::{Change, Oid, Relation};
 use crate::error::{Fields, Result, SqlError};
 use crate::roles::{Membership, Rights, Role};
 use crate::sqlstate;
@@ -88,9 +88,10 @@ impl Ddl<'_> {
                 role.valid_until = self.time_of(until)?;
             }
             self.check_may_change(&role, "create")?;
+            let grantor = self.own_role()?.oid;
             for group in create.in_role.iter().chain(&create.in_group) {
                 let group = self.role_of(&folded(group))?;
-                self.join(&mut role, &group, false)?;
+                self.join(&mut role, &group, (false, grantor))?;
             }
             let oid = role.oid;
             self.put_role(role)?;
@@ -104,7 +105,7 @@ impl Ddl<'_> {
             debug_assert_eq!(group.oid, oid);
             for (member, admin) in members.chain(admins) {
                 let mut member = Role::clone(&*self.role_of(&folded(member))?);
-                self.join(&mut member, &group, admin)?;
+                self.join(&mut member, &group, (admin, grantor))?;
                 self.put_role(member)?;
             }
         }
@@ -242,9 +243,17 @@ impl Ddl<'_> {
     ///
     /// # Errors
     /// `0LP01` if the other is a member of it; `42501` for who may not.
-    pub(super) fn join(&mut self, member: &mut Role, group: &Role, admin: bool) -> Result<()> {
+    pub(super) fn join(
+        &mut self,
+        member: &mut Role,
+        group: &Role,
+        (admin, grantor): (bool, Oid),
+    ) -> Result<()> {
         self.check_admin(group)?;
         let own = self.own_role()?;
+        if grantor != own.oid && !own.superuser {
+            return Err(denied("must be superuser to set grantor"));
+        }
         let circle = member.oid == group.oid
             || !group.superuser && self.open.catalog.1.is_member(&group.name, member.oid);
         if circle {
@@ -262,7 +271,7 @@ impl Ddl<'_> {
             Some(known) => known.admin |= admin,
             None => member.member_of.push(Membership {
                 role: group.oid,
-                grantor: own.oid,
+                grantor,
                 admin,
             }),
         }

@@ -1,15 +1,13 @@
 //! GROUP BY and aggregates, in memory.
 
 use super::distinct::DistinctRows;
-use super::scan::OnRows;
+use super::scan::{OnRows, Tables};
 use super::select::compare_keys;
-use super::system::KeptRows;
 use super::{Flow, Partial, Run};
 use crate::bind::Aggregate;
 use crate::error::Result;
 use crate::expr::{Expr, Frame, Out, RowRef, Subresult};
-use crate::plan::{Grouping, SortBy, Source};
-use std::rc::Rc;
+use crate::plan::{Grouping, SortBy};
 use vellum_row::{Value, ValueRef};
 
 /// What an aggregate has come to in a group.
@@ -26,9 +24,7 @@ impl Run<'_, '_> {
     pub(super) fn group(
         &self,
         grouping: &Grouping,
-        sources: &[Source],
-        inner: &[Rc<KeptRows>],
-        subqueries: &[Subresult],
+        tables: Tables<'_>,
         finish: &mut dyn FnMut(&[RowRef<'_>], &[Value]) -> Result<Flow>,
     ) -> Result<()> {
         let mut groups = DistinctRows::default();
@@ -43,7 +39,7 @@ impl Run<'_, '_> {
             states.push(new_states());
         }
         let on_rows: &mut OnRows<'_> = &mut |rows| {
-            let frame = self.frame(rows, &[], subqueries);
+            let frame = self.frame(rows, &[], tables.subqueries);
             let at = if grouping.keys.is_empty() {
                 0
             } else {
@@ -79,13 +75,13 @@ impl Run<'_, '_> {
             }
             Ok(Flow::More)
         };
-        self.join(sources, inner, subqueries, &[], on_rows)?;
+        self.join(tables, &[], on_rows)?;
         for (mut slots, states) in groups.into_rows().into_iter().zip(states) {
             for (aggregate, state) in grouping.aggregates.iter().zip(states) {
                 slots.push(self.result(aggregate, state)?);
             }
             if let Some(having) = &grouping.having
-                && !having_holds(self, having, &slots, subqueries)?
+                && !having_holds(self, having, &slots, tables.subqueries)?
             {
                 continue;
             }

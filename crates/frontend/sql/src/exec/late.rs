@@ -6,13 +6,11 @@
 //! Invariants:
 //! - L1 What stands right of such a join reads nothing of its left side: it is found with that side missing.
 
-use super::scan::OnRows;
-use super::system::KeptRows;
+use super::scan::{OnRows, Tables, behind_join};
 use super::{Flow, Run, bytes_of};
 use crate::error::Result;
-use crate::expr::{RowRef, Subresult};
+use crate::expr::RowRef;
 use crate::plan::{Join, Source, SourceKind};
-use std::rc::Rc;
 use vellum_row::Value;
 
 /// The rows that some tables have together.
@@ -34,91 +32,79 @@ impl Run<'_, '_> {
     /// [`Run::join`] from a table on that begins the left side of such a join.
     pub(super) fn join_late(
         &self,
-        sources: &[Source],
-        inner: &[Rc<KeptRows>],
-        subqueries: &[Subresult],
+        tables: Tables<'_>,
         rows: &[RowRef<'_>],
         each: &mut OnRows<'_>,
     ) -> Result<Flow> {
         let level = rows.len();
-        let source = &sources[level];
+        let source = &tables.sources[level];
         if source.nested == 0 {
             // An item of FROM, whose own conditions stand behind it.
-            return self.chain(sources, inner, subqueries, rows, each);
+            return self.chain(tables, rows, each);
         }
-        let end = level + 1 + usize::from(source.nested);
         let mut matched = false;
-        let flow = self.chain(&sources[..end], inner, subqueries, rows, &mut |all| {
+        let own = tables.first(behind_join(source, level));
+        let flow = self.chain(own, rows, &mut |all| {
             if source.join == Join::Left {
-                let frame = self.frame(all, &[], subqueries);
-                for condition in &source.on {
-                    if !condition.is_true(&frame)? {
-                        return Ok(Flow::More);
-                    }
+                if !self.holds(&source.on, all, tables)? {
+                    return Ok(Flow::More);
                 }
                 matched = true;
             }
-            self.behind(sources, level, inner, subqueries, all, each)
+            self.behind(tables, level, all, each)
         })?;
-        if flow == Flow::More && source.join == Join::Left && !matched {
-            let mut all = rows.to_vec();
-            all.resize(end, RowRef::Missing);
-            return self.behind(sources, level, inner, subqueries, &all, each);
-        }
-        Ok(flow)
+        self.without_partner(tables, rows, (flow, matched), each)
     }
 
-    /// Rows of all `sources`, for those before that are in `rows`, of which the next begins a chain of joins: what joins that chain to those before is not looked at.
+    /// Rows of all `tables`, for those before that are in `rows`, of which the next begins a chain of joins: what joins that chain to those before is not looked at.
     fn chain(
         &self,
-        sources: &[Source],
-        inner: &[Rc<KeptRows>],
-        subqueries: &[Subresult],
+        tables: Tables<'_>,
         rows: &[RowRef<'_>],
         each: &mut OnRows<'_>,
     ) -> Result<Flow> {
         let level = rows.len();
+        let sources = tables.sources;
         let of_chain = |at: &usize| {
             let source = &sources[*at];
             source.is_late() && usize::from(source.item) == level
         };
         let Some(late) = (level + 1..sources.len()).rev().find(of_chain) else {
-            return self.read(sources, inner, subqueries, rows, |row| {
+            return self.read(tables, rows, |row| {
                 self.step()?;
                 let mut next = rows.to_vec();
                 next.push(row);
-                self.join(sources, inner, subqueries, &next, each)
+                self.join(tables, &next, each)
             });
         };
-        let end = late + 1 + usize::from(sources[late].nested);
-        let left = self.side(&sources[..late], inner, subqueries, rows)?;
+        let end = behind_join(&sources[late], late);
+        let left = self.side(tables.first(late), rows)?;
         let mut missing = rows.to_vec();
         missing.resize(late, RowRef::Missing);
         // L1.
-        let right = self.side(&sources[..end], inner, subqueries, &missing)?;
+        let right = self.side(tables.first(end), &missing)?;
         let bytes = left.bytes + right.bytes;
         let flow = self.matched(
-            &sources[late],
+            (tables, late),
             (&left, late - level),
             (&right, end - late),
-            subqueries,
             rows,
-            &mut |all| self.behind(sources, late, inner, subqueries, all, each),
+            each,
         );
         self.give_back(bytes);
         flow
     }
 
-    /// The rows of both sides, each with how many tables it has, that one late join has beside each other.
+    /// The rows of both sides, each with how many tables it has, that the late join of a source, by its number, has beside each other: goes on behind it with them.
     fn matched(
         &self,
-        join: &Source,
+        (tables, late): (Tables<'_>, usize),
         (left, left_width): (&Side, usize),
         (right, right_width): (&Side, usize),
-        subqueries: &[Subresult],
         rows: &[RowRef<'_>],
         each: &mut OnRows<'_>,
     ) -> Result<Flow> {
+        let join = &tables.sources[late];
         let mut found = vec![false; right.rows.len()];
         let level = rows.len();
         for own in &left.rows {
@@ -129,13 +115,13 @@ impl Run<'_, '_> {
                 self.step()?;
                 all.truncate(level + left_width);
                 other.show(&mut all);
-                if !self.holds(join, &all, subqueries)? {
+                if !self.holds(&join.on, &all, tables)? {
                     continue;
                 }
                 (matched, *found) = (true, true);
                 self.note_keys(own, level);
                 self.note_keys(other, level + left_width);
-                if each(&all)? == Flow::Enough {
+                if self.behind(tables, late, &all, each)? == Flow::Enough {
                     return Ok(Flow::Enough);
                 }
             }
@@ -143,7 +129,7 @@ impl Run<'_, '_> {
                 all.truncate(level + left_width);
                 all.resize(level + left_width + right_width, RowRef::Missing);
                 self.note_keys(own, level);
-                if each(&all)? == Flow::Enough {
+                if self.behind(tables, late, &all, each)? == Flow::Enough {
                     return Ok(Flow::Enough);
                 }
             }
@@ -154,54 +140,37 @@ impl Run<'_, '_> {
             all.resize(level + left_width, RowRef::Missing);
             other.show(&mut all);
             self.note_keys(other, level + left_width);
-            if each(&all)? == Flow::Enough {
+            if self.behind(tables, late, &all, each)? == Flow::Enough {
                 return Ok(Flow::Enough);
             }
         }
         Ok(Flow::More)
     }
 
-    /// Whether rows of both sides of a join match.
-    fn holds(&self, join: &Source, all: &[RowRef<'_>], subqueries: &[Subresult]) -> Result<bool> {
-        let frame = self.frame(all, &[], subqueries);
-        for condition in &join.on {
-            if !condition.is_true(&frame)? {
-                return Ok(false);
-            }
-        }
-        Ok(true)
-    }
-
     /// The rows of the sources behind those that `rows` has.
     ///
     /// # Errors
     /// The query's; `53200`.
-    fn side(
-        &self,
-        sources: &[Source],
-        inner: &[Rc<KeptRows>],
-        subqueries: &[Subresult],
-        rows: &[RowRef<'_>],
-    ) -> Result<Side> {
+    fn side(&self, tables: Tables<'_>, rows: &[RowRef<'_>]) -> Result<Side> {
         let level = rows.len();
         let mut side = Side {
             rows: Vec::new(),
             bytes: 0,
         };
-        self.chain(sources, inner, subqueries, rows, &mut |all| {
-            let mut tables = Vec::with_capacity(all.len() - level);
-            for (row, source) in all.iter().zip(sources).skip(level) {
+        self.chain(tables, rows, &mut |all| {
+            let mut kept = Vec::with_capacity(all.len() - level);
+            for (row, source) in all.iter().zip(tables.sources).skip(level) {
                 let values = values_of(row, source)?;
                 if let Some(values) = &values {
                     self.keep_row(values)?;
                     side.bytes += values.iter().map(bytes_of).sum::<usize>();
                 }
-                tables.push(values);
+                kept.push(values);
             }
             let noted = self.keys.borrow();
             let keys = noted.as_ref().and_then(|keys| keys.get(level..));
             side.rows.push(Beside {
-                tables,
+                tables: kept,
                 keys: keys.map_or_else(Vec::new, <[_]>::to_vec),
             });
             Ok(Flow::More)

@@ -37,7 +37,7 @@ pub(crate) use system::KeptRows;
 use crate::catalog::Catalog;
 use crate::error::{Result, SqlError};
 use crate::expr::{
-    Environment, Explain, Expr, Frame, Out, Queries, Returned, RowRef, RowSet, Subresult,
+    Environment, Explain, Expr, Frame, ListSets, Out, Queries, Returned, RowRef, RowSet, Subresult,
 };
 use crate::lock::HeldLocks;
 use crate::plan::{Program, ProgramKind, Select, SetCall, Subquery, SubqueryKind, Writing};
@@ -207,8 +207,10 @@ impl<'r, 'w> Run<'r, 'w> {
         }
     }
 
-    /// It runs with these parameters from now on: what subqueries have returned was of others.
+    /// It runs with these parameters from now on: what subqueries have returned was of others, and lists that were kept are no more.
     pub fn takes(&mut self, params: &'r [Value]) {
+        let lists = self.env.lists().map_or(0, ListSets::clear);
+        self.listed.set(self.listed.get().saturating_add(lists));
         self.params = params;
         self.ran.borrow_mut().clear();
         *self.planned.borrow_mut() = Planned::default();
@@ -406,9 +408,7 @@ impl<'r, 'w> Run<'r, 'w> {
                 self.memory.set(left);
                 Ok(())
             }
-            None => Err(SqlError::new(sqlstate::OUT_OF_MEMORY, "out of memory")
-                .with_detail("A sort, a group or a subquery of the statement exceeds its limit.")
-                .with_hint("Raise work_mem.")),
+            None => Err(out_of_memory()),
         }
     }
 
@@ -725,9 +725,22 @@ impl Queries for Run<'_, '_> {
     fn run_once(&self, subquery: &Subquery) -> Result<Returned> {
         self.subquery(subquery)
     }
+
+    fn keep_list(&self, bytes: usize) -> Result<()> {
+        self.keep_listed(bytes)
+    }
 }
 
-fn bytes_of_row(row: &[Value]) -> usize {
+/// `53200`.
+#[cold]
+pub(crate) fn out_of_memory() -> SqlError {
+    SqlError::new(sqlstate::OUT_OF_MEMORY, "out of memory")
+        .with_detail("A sort, a group, a list or a subquery of the statement exceeds its limit.")
+        .with_hint("Raise work_mem.")
+}
+
+/// Bytes that the values of a row take in memory.
+pub(crate) fn bytes_of_row(row: &[Value]) -> usize {
     row.iter().map(bytes_of).sum()
 }
 

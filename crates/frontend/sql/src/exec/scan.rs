@@ -22,68 +22,120 @@ type OnRow<'e> = dyn FnMut(&[u8], &[u8]) -> Result<Flow> + 'e;
 /// What takes the rows of all tables of a query together.
 pub(super) type OnRows<'e> = dyn FnMut(&[RowRef<'_>]) -> Result<Flow> + 'e;
 
+/// The tables of a FROM, and what their rows are found with.
+#[derive(Clone, Copy)]
+pub(super) struct Tables<'t> {
+    pub sources: &'t [Source],
+    /// The rows of those that are kept, by their numbers, if there are any ([`SourceKind::is_kept`]).
+    pub inner: &'t [Rc<KeptRows>],
+    pub subqueries: &'t [Subresult<'t>],
+}
+
+impl Tables<'_> {
+    /// The first so many of them.
+    pub fn first(self, count: usize) -> Self {
+        Self {
+            sources: &self.sources[..count],
+            ..self
+        }
+    }
+}
+
+/// The number behind the last table of a join that source number `level` begins.
+pub(super) fn behind_join(source: &Source, level: usize) -> usize {
+    level + 1 + usize::from(source.nested)
+}
+
 impl Run<'_, '_> {
-    /// Rows of the sources from number `level` on, for those before that are in `rows`. `inner` has the rows of subqueries in FROM, if
-    /// there are any ([`SourceKind::is_kept`]).
+    /// Rows of the tables behind those that are in `rows`.
     pub(super) fn join(
         &self,
-        sources: &[Source],
-        inner: &[Rc<KeptRows>],
-        subqueries: &[Subresult],
+        tables: Tables<'_>,
         rows: &[RowRef<'_>],
         each: &mut OnRows<'_>,
     ) -> Result<Flow> {
         let level = rows.len();
-        let Some(source) = sources.get(level) else {
+        let Some(source) = tables.sources.get(level) else {
             return each(rows);
         };
         if source.begins_late {
-            return self.join_late(sources, inner, subqueries, rows, each);
+            return self.join_late(tables, rows, each);
         }
-        let end = level + 1 + usize::from(source.nested);
         let mut matched = false;
         let on_row = |row: RowRef<'_>| -> Result<Flow> {
             self.step()?;
             let mut next: SmallVec<[RowRef<'_>; FEW_TABLES]> = SmallVec::from_slice(rows);
             next.push(row);
-            let frame = self.frame(&next, &[], subqueries);
             if source.join == Join::Left {
-                for condition in &source.on {
-                    if !condition.is_true(&frame)? {
-                        return Ok(Flow::More);
-                    }
+                if !self.holds(&source.on, &next, tables)? {
+                    return Ok(Flow::More);
                 }
                 if source.nested > 0 {
                     // What is nested is done with when its own filters are: then the whole matches, and its rows are rows of this join.
-                    let nested = &sources[..end];
-                    return self.join(nested, inner, subqueries, &next, &mut |rows| {
+                    let nested = tables.first(behind_join(source, level));
+                    return self.join(nested, &next, &mut |rows| {
                         matched = true;
-                        self.behind(sources, level, inner, subqueries, rows, each)
+                        self.behind(tables, level, rows, each)
                     });
                 }
                 matched = true;
             }
-            self.behind(sources, level, inner, subqueries, &next, each)
+            self.behind(tables, level, &next, each)
         };
-        let flow = self.read(sources, inner, subqueries, rows, on_row)?;
-        if flow == Flow::More && source.join == Join::Left && !matched {
-            let mut next = rows.to_vec();
-            next.resize(end, RowRef::Missing);
-            return self.behind(sources, level, inner, subqueries, &next, each);
+        let flow = self.read(tables, rows, on_row)?;
+        self.without_partner(tables, rows, (flow, matched), each)
+    }
+
+    /// Whether rows fulfil all of these conditions.
+    #[inline]
+    pub(super) fn holds(
+        &self,
+        conditions: &[Expr],
+        rows: &[RowRef<'_>],
+        tables: Tables<'_>,
+    ) -> Result<bool> {
+        let frame = self.frame(rows, &[], tables.subqueries);
+        for condition in conditions {
+            if !condition.is_true(&frame)? {
+                return Ok(false);
+            }
         }
-        Ok(flow)
+        Ok(true)
+    }
+
+    /// What comes of a LEFT JOIN when all rows of its right side, which begins behind `rows`, have been looked at, and whether one matched: without one they stand
+    /// alone.
+    #[inline]
+    pub(super) fn without_partner(
+        &self,
+        tables: Tables<'_>,
+        rows: &[RowRef<'_>],
+        (flow, matched): (Flow, bool),
+        each: &mut OnRows<'_>,
+    ) -> Result<Flow> {
+        let level = rows.len();
+        let source = &tables.sources[level];
+        if flow == Flow::Enough || source.join != Join::Left || matched {
+            return Ok(flow);
+        }
+        let mut next = rows.to_vec();
+        next.resize(behind_join(source, level), RowRef::Missing);
+        self.behind(tables, level, &next, each)
     }
 
     /// Rows of the source behind those before, which `rows` has.
     #[inline]
     pub(super) fn read(
         &self,
-        sources: &[Source],
-        inner: &[Rc<KeptRows>],
-        subqueries: &[Subresult],
+        tables: Tables<'_>,
         rows: &[RowRef<'_>],
         mut on_row: impl FnMut(RowRef<'_>) -> Result<Flow>,
     ) -> Result<Flow> {
+        let Tables {
+            sources,
+            inner,
+            subqueries,
+        } = tables;
         let level = rows.len();
         let source = &sources[level];
         Ok(match &source.kind {
@@ -161,20 +213,15 @@ impl Run<'_, '_> {
     /// Goes on behind the join of source number `level`, for rows of the sources up to its last one.
     pub(super) fn behind(
         &self,
-        sources: &[Source],
+        tables: Tables<'_>,
         level: usize,
-        inner: &[Rc<KeptRows>],
-        subqueries: &[Subresult],
         rows: &[RowRef<'_>],
         each: &mut OnRows<'_>,
     ) -> Result<Flow> {
-        let frame = self.frame(rows, &[], subqueries);
-        for condition in &sources[level].filter {
-            if !condition.is_true(&frame)? {
-                return Ok(Flow::More);
-            }
+        match self.holds(&tables.sources[level].filter, rows, tables)? {
+            true => self.join(tables, rows, each),
+            false => Ok(Flow::More),
         }
-        self.join(sources, inner, subqueries, rows, each)
     }
 
     fn series(

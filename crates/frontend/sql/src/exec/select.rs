@@ -1,6 +1,7 @@
 //! Queries: what is done with the rows of their tables.
 
 use super::distinct::DistinctRows;
+use super::scan::Tables;
 use super::system::KeptRows;
 use super::{Flow, Run};
 use crate::error::{Result, SqlError};
@@ -329,15 +330,16 @@ impl Run<'_, '_> {
                     }
                     each(&out, keys)
                 };
+                let tables = Tables {
+                    sources,
+                    inner: &inner,
+                    subqueries,
+                };
                 match grouping {
                     None => {
-                        self.join(sources, &inner, subqueries, &[], &mut |rows| {
-                            finish(rows, &[])
-                        })?;
+                        self.join(tables, &[], &mut |rows| finish(rows, &[]))?;
                     }
-                    Some(grouping) => {
-                        self.group(grouping, sources, &inner, subqueries, &mut finish)?;
-                    }
+                    Some(grouping) => self.group(grouping, tables, &mut finish)?,
                 }
                 Ok(())
             }

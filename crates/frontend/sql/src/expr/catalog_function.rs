@@ -4,11 +4,13 @@
 //! session's [`Environment`]; what does not is computed here.
 
 use super::catalog_objects::{FUNCTIONS as MORE, no_search};
-use super::function::{Builtin, Signature};
+use super::function::Builtin;
 use super::{Environment, Out};
 use crate::error::{Result, SqlError};
 use crate::sqlstate;
-use vellum_row::{Array, CastContext, Pattern, Type, Value, ValueRef, array, cast_between, json};
+use std::sync::OnceLock;
+use vellum_base::maps::HashMap;
+use vellum_row::{Array, Numeric, Pattern, Type, Value, ValueRef, array, json};
 
 /// A function of the table, or one that only the binder makes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -70,7 +72,6 @@ pub(crate) enum CatalogFunction {
     NotifyQueueUsage,
     ObjectComment,
     QuoteIdent,
-    QuoteLiteral,
     RelationSize,
     RelationIsUpdatable,
     RuleDefinition,
@@ -192,6 +193,11 @@ impl CatalogEntry {
     pub fn arguments(&self) -> impl Iterator<Item = &'static str> + use<> {
         self.arguments.split_whitespace()
     }
+
+    /// What a call of it is.
+    pub fn builtin(&self) -> Builtin {
+        Builtin::Catalog(self.function)
+    }
 }
 
 pub(super) const fn entry(
@@ -213,7 +219,7 @@ pub(super) const fn entry(
 use CatalogFunction as F;
 
 #[rustfmt::skip]
-static FUNCTIONS: [CatalogEntry; 146] = [
+static FUNCTIONS: [CatalogEntry; 147] = [
     entry(1081, "format_type", "oid int4", "text", F::FormatType),
     entry(1349, "oidvectortypes", "oidvector", "text", F::TypesOf),
     entry(1716, "pg_get_expr", "pg_node_tree oid", "text", F::Expression),
@@ -255,7 +261,6 @@ static FUNCTIONS: [CatalogEntry; 146] = [
     entry(1216, "col_description", "oid int4", "text", F::ColumnComment),
     entry(1993, "shobj_description", "oid name", "text", F::ObjectComment),
     entry(1282, "quote_ident", "text", "text", F::QuoteIdent),
-    entry(1283, "quote_literal", "text", "text", F::QuoteLiteral),
     entry(395, "array_to_string", "anyarray text", "text", F::ArrayToText),
     entry(384, "array_to_string", "anyarray text text", "text", F::ArrayToText),
     entry(2176, "array_length", "anyarray int4", "int4", F::ArrayLength),
@@ -307,6 +312,7 @@ static FUNCTIONS: [CatalogEntry; 146] = [
     entry(4086, "to_regnamespace", "text", "regnamespace", F::ToReg(Type::Regnamespace)),
     entry(4093, "to_regrole", "text", "regrole", F::ToReg(Type::Regrole)),
     entry(3494, "to_regproc", "text", "regproc", F::ToReg(Type::Regproc)),
+    entry(3479, "to_regprocedure", "text", "regprocedure", F::ToReg(Type::Regprocedure)),
     entry(2325, "pg_relation_size", "regclass", "int8", F::RelationSize),
     entry(2332, "pg_relation_size", "regclass text", "int8", F::RelationSize),
     entry(2997, "pg_table_size", "regclass", "int8", F::TableSize),
@@ -315,6 +321,7 @@ static FUNCTIONS: [CatalogEntry; 146] = [
     entry(2324, "pg_database_size", "oid", "int8", F::DatabaseSize),
     entry(2168, "pg_database_size", "name", "int8", F::DatabaseSize),
     entry(2288, "pg_size_pretty", "int8", "text", F::SizePretty),
+    entry(3166, "pg_size_pretty", "numeric", "text", F::SizePretty),
     entry(3778, "pg_tablespace_location", "oid", "text", F::EmptyText),
     entry(2943, "txid_current", "", "int8", F::TransactionNumber),
     entry(3348, "txid_current_if_assigned", "", "int8", F::TransactionNumber),
@@ -383,60 +390,17 @@ pub(crate) fn type_oid(name: &str) -> u32 {
     }
 }
 
-/// The function of a name that fits arguments of these types best (`None`: unknown).
-pub(super) fn find(name: &str, given: &[Option<Type>]) -> Option<Signature> {
-    let mut best: Option<(u32, Signature)> = None;
-    for entry in catalog_functions().filter(|entry| entry.name == name) {
-        if let Some((score, signature)) = fit(entry, given)
-            && best.as_ref().is_none_or(|(had, _)| score > *had)
-        {
-            best = Some((score, signature));
+/// Those of a name.
+pub(super) fn entries_named(name: &str) -> &'static [&'static CatalogEntry] {
+    static NAMES: OnceLock<HashMap<&'static str, Vec<&'static CatalogEntry>>> = OnceLock::new();
+    let names = NAMES.get_or_init(|| {
+        let mut names: HashMap<&'static str, Vec<&'static CatalogEntry>> = HashMap::default();
+        for entry in catalog_functions() {
+            names.entry(entry.name).or_default().push(entry);
         }
-    }
-    best.map(|(_, signature)| signature)
-}
-
-/// How well a call fits: exact types count most, then what is unknown and may be text.
-fn fit(entry: &CatalogEntry, given: &[Option<Type>]) -> Option<(u32, Signature)> {
-    if entry.arguments().count() != given.len() {
-        return None;
-    }
-    let arrays = entry.arguments().zip(given);
-    let array = arrays
-        .filter(|(wanted, _)| wanted.ends_with("array"))
-        .find_map(|(_, given)| *given);
-    let array = array.unwrap_or(Type::Text.array());
-    let element = array.element();
-    let mut score = 0;
-    let mut arguments = Vec::with_capacity(given.len());
-    for (wanted, given) in entry.arguments().zip(given) {
-        let wanted = match wanted {
-            "anyarray" | "anycompatiblearray" => {
-                element?;
-                array
-            }
-            "anycompatible" => element?,
-            name => Type::from_name(name)?,
-        };
-        score += match given {
-            Some(own) if *own == wanted => 3,
-            Some(own) if cast_between(*own, wanted) == Some(CastContext::Implicit) => 1,
-            Some(_) => return None,
-            None if wanted.category() == 'S' => 2,
-            None => 1,
-        };
-        arguments.push(wanted);
-    }
-    let result = match entry.result {
-        "anyarray" | "anycompatiblearray" => array,
-        name => Type::from_name(name)?,
-    };
-    let signature = Signature {
-        function: Builtin::Catalog(entry.function),
-        arguments,
-        result,
-    };
-    Some((score, signature))
+        names
+    });
+    names.get(name).map_or(&[], Vec::as_slice)
 }
 
 impl CatalogFunction {
@@ -508,7 +472,6 @@ impl CatalogFunction {
                 | Self::JsonBuild { .. }
                 | Self::ToJson { .. }
                 | Self::QuoteIdent
-                | Self::QuoteLiteral
                 | Self::DatabaseEncoding
                 | Self::EncodingName
                 | Self::EncodingNumber
@@ -628,7 +591,7 @@ pub(super) fn call<'a>(
             negated,
             quantifier,
         } => match of_array(1) {
-            Some(array) => like_any(value(0).as_str(), array, (fold, negated), quantifier)?,
+            Some(array) => like_any(value(0), array, (fold, negated), quantifier)?,
             None => Value::Null,
         },
         F::Matches { fold } => Value::Bool(super::scalar::matches(text(0), text(1), fold)?),
@@ -636,7 +599,6 @@ pub(super) fn call<'a>(
         F::JsonBuild { object, binary } => json_build(object, binary, values, env)?,
         F::ToJson { binary } => json::of(value(0), binary, env.settings())?,
         F::QuoteIdent => Value::text(crate::names::quoted(text(0))),
-        F::QuoteLiteral => Value::text(crate::names::literal(text(0))),
         F::DatabaseEncoding => Value::text("UTF8"),
         F::EncodingName => Value::text(if number(0) == Some(6) { "UTF8" } else { "" }),
         F::EncodingNumber => {
@@ -730,21 +692,22 @@ fn any_of(
     }
 }
 
-/// Whether a text is like any, or all, of the patterns of an array.
+/// Whether a text, or bytes, are like any, or all, of the patterns of an array.
 fn like_any(
-    text: Option<&str>,
+    value: ValueRef<'_>,
     array: vellum_row::ArrayRef<'_>,
     (fold, negated): (bool, bool),
     quantifier: Quantifier,
 ) -> Result<Value> {
     let decisive = quantifier == Quantifier::Any;
+    let text = super::scalar::letters(value);
     let mut null = false;
     for item in array.items() {
-        let (Some(text), Some(pattern)) = (text, item.as_ref().as_str()) else {
+        let (Some(text), Some(pattern)) = (&text, super::scalar::letters(item.as_ref())) else {
             null = true;
             continue;
         };
-        let found = Pattern::new(pattern, Some('\\'), fold).matches(text)?;
+        let found = Pattern::new(&pattern, Some('\\'), fold).matches(text)?;
         if (found != negated) == decisive {
             return Ok(Value::Bool(decisive));
         }

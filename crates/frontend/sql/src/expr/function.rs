@@ -187,7 +187,7 @@ impl Builtin {
                 let oid = first.map_or(UNKNOWN, Type::oid);
                 (B::TypeOf(oid), vec![first.unwrap_or(text)], T::Regtype)
             }
-            _ => return catalog_function::find(name, arguments),
+            _ => return scalar::find(name, arguments).ok().flatten(),
         };
         Some(Signature {
             function,
@@ -551,6 +551,14 @@ fn strict(function: Builtin, values: &[Value], frame: &Frame<'_>) -> Result<Valu
         }
         _ => frame.env.ask(function, values)?,
     })
+}
+
+/// What messages call a function: those that are reached by syntax alone have a schema there.
+pub(crate) fn as_called(name: &str) -> &str {
+    match name {
+        "extract" => "pg_catalog.extract",
+        name => name,
+    }
 }
 
 /// What `length` takes: bytes are counted as such, everything else as text.

@@ -9,12 +9,13 @@
 
 use super::{Builtin, CatalogFunction, Expr, Frame, Out, RowSet};
 use crate::error::Result;
+use crate::exec::out_of_memory;
 use std::ops::{Deref, DerefMut};
 use std::sync::{Arc, OnceLock};
 use vellum_base::maps::HashMap;
 use vellum_row::{ValueRef, compare};
 use vellum_sync::Mutex;
-use vellum_sync::atomic::{AtomicU64, Ordering};
+use vellum_sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
 /// The most items that are compared one by one.
 const FEW: usize = 8;
@@ -160,17 +161,66 @@ enum Set {
     Many(Arc<RowSet>),
 }
 
+impl Set {
+    /// Bytes that it takes in memory.
+    fn bytes(&self) -> usize {
+        match self {
+            Self::Null | Self::Few => 0,
+            Self::Many(set) => set.bytes(),
+        }
+    }
+}
+
 /// What a run keeps of the lists that come with its parameters.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct ListSets {
     /// `None`: it was asked for once.
     by_number: Mutex<HashMap<u64, Option<Set>>>,
+    /// Bytes that the run has been charged for them.
+    charged: AtomicUsize,
+    /// Bytes that they may take where no run is at hand.
+    room: AtomicUsize,
+}
+
+impl Default for ListSets {
+    fn default() -> Self {
+        Self::within(usize::MAX)
+    }
 }
 
 impl ListSets {
-    /// Other parameters are given (LS1).
-    pub fn clear(&self) {
+    /// Of what is computed where no run is at hand, in so many bytes.
+    pub fn within(bytes: usize) -> Self {
+        Self {
+            by_number: Mutex::default(),
+            charged: AtomicUsize::new(0),
+            room: AtomicUsize::new(bytes),
+        }
+    }
+
+    /// Other parameters are given (LS1). Returns the bytes that the run was charged for what was kept.
+    pub fn clear(&self) -> usize {
         self.by_number.lock().clear();
+        // Relaxed: who gives other parameters is who runs.
+        self.charged.swap(0, Ordering::Relaxed)
+    }
+
+    /// A set is kept.
+    ///
+    /// # Errors
+    /// `53200`.
+    fn charge(&self, bytes: usize, frame: &Frame<'_>) -> Result<()> {
+        if let Some(queries) = frame.queries {
+            queries.keep_list(bytes)?;
+            self.charged.fetch_add(bytes, Ordering::Relaxed);
+            return Ok(());
+        }
+        // Relaxed: a count, and nothing that is read by it.
+        let left = |room: usize| room.checked_sub(bytes);
+        let taken = self
+            .room
+            .fetch_update(Ordering::Relaxed, Ordering::Relaxed, left);
+        taken.map(drop).map_err(|_| out_of_memory())
     }
 }
 
@@ -205,6 +255,7 @@ impl Kept {
                 }
                 drop(known);
                 let set = make()?;
+                lists.charge(set.bytes(), frame)?;
                 let mut known = lists.by_number.lock();
                 known.insert(self.number, Some(set.clone()));
                 Ok(Some(set))

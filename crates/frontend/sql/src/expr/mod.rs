@@ -23,15 +23,15 @@ mod scalar;
 pub(crate) use catalog_function::{AdvisoryAction, CatalogFunction, Quantifier};
 pub(crate) use catalog_function::{CatalogEntry, VOID, catalog_functions, type_oid};
 pub(crate) use domain::{DomainRules, NESTED_MAX};
-pub(crate) use function::{Builtin, Signature};
+pub(crate) use function::{Builtin, Signature, as_called};
 pub(crate) use lists::{ListSets, Listed, Searched};
 pub(crate) use plain::Plain;
 pub(crate) use record::{RowFields, RowType, expanded, field, fields, send as send_record};
 pub(crate) use returned::{Queries, Returned, Subresult};
 pub(crate) use rows::{RowSet, RowTest, RowsFrom};
 pub(crate) use scalar::{
-    Entry, Keep, PGCRYPTO, RowsOf, Scalar, UUID_OSSP, find as find_scalar, find_of as find_among,
-    functions as scalar_functions,
+    Entry, Keep, PGCRYPTO, RowsOf, Scalar, UUID_OSSP, ambiguous, common_of, find as find_scalar,
+    find_of as find_among, functions as scalar_functions, no_polymorphic_type,
 };
 
 use crate::error::{Result, SqlError};

@@ -40,6 +40,12 @@ pub(crate) trait Queries {
     /// # Errors
     /// The query's.
     fn run_once(&self, subquery: &Subquery) -> Result<Returned>;
+
+    /// Bytes are kept in a list that values are looked for in.
+    ///
+    /// # Errors
+    /// `53200`.
+    fn keep_list(&self, bytes: usize) -> Result<()>;
 }
 
 impl<'p> Subresult<'p> {

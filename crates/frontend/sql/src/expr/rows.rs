@@ -4,7 +4,7 @@
 
 use super::{Comparison, Expr, Frame};
 use crate::error::Result;
-use crate::exec::DistinctRows;
+use crate::exec::{DistinctRows, bytes_of_row};
 use std::cmp::Ordering;
 use std::sync::Arc;
 use vellum_row::{Value, ValueRef, compare};
@@ -70,6 +70,13 @@ impl RowSet {
             self.whole.add(own());
         }
         true
+    }
+
+    /// Bytes that it takes in memory.
+    pub fn bytes(&self) -> usize {
+        let all = self.whole.rows().iter().chain(&self.broken);
+        all.map(|row| size_of::<Vec<Value>>() + bytes_of_row(row))
+            .sum()
     }
 
     /// Whether there is none.

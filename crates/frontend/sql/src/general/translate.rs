@@ -82,7 +82,7 @@ impl<'t, 'r, 'w> Translation<'t, 'r, 'w> {
             params: run.params.into(),
             settings: run.env.settings().clone(),
             line: line.clone(),
-            lists: ListSets::default(),
+            lists: ListSets::within(run.room().1),
         });
         Self {
             run,

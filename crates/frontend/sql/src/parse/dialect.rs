@@ -27,8 +27,6 @@ const AT_LEAST: u64 = 20_000;
 pub(super) struct Bounded {
     base: PostgreSqlDialect,
     left: Cell<u64>,
-    /// Whether joins may wait for their conditions ([`super::joins`]).
-    nested_joins: bool,
 }
 
 impl Bounded {
@@ -36,15 +34,6 @@ impl Bounded {
         Self {
             base: PostgreSqlDialect {},
             left: Cell::new(AT_LEAST + PER_TOKEN * tokens as u64),
-            nested_joins: false,
-        }
-    }
-
-    /// The same, of a text with joins that wait for their conditions.
-    pub fn with_nested_joins(self, nested_joins: bool) -> Self {
-        Self {
-            nested_joins,
-            ..self
         }
     }
 
@@ -469,10 +458,6 @@ impl Dialect for Bounded {
             }
             Ok(either_way(between, symmetric, negated))
         }))
-    }
-
-    fn supports_left_associative_joins_without_parens(&self) -> bool {
-        !self.nested_joins
     }
 
     fn prec_value(&self, precedence: Precedence) -> u8 {

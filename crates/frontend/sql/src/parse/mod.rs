@@ -57,6 +57,7 @@ pub(crate) use domains::{DomainClause, Refused, drops_domains};
 pub(crate) use exclusions::{of_bound, with_exclusions};
 pub(crate) use fetch::COUNT_OF_LIMIT;
 pub(crate) use fragment::{IndexItem, expression, expression_at, index_item};
+pub(crate) use joins::{ROWS, as_written, together_as};
 pub(crate) use locks::{LOCKED_LIST, with_lock_words};
 pub(crate) use moves::MOVE;
 pub(crate) use normalize::Normalized;
@@ -176,8 +177,10 @@ pub(crate) fn statements(text: &str) -> Result<Vec<Statement>> {
     } else {
         VecDeque::new()
     };
-    let nested_joins = words.any(&[Keyword::JOIN]) && joins::are_nested(&tokens)?;
-    let dialect = dialect::Bounded::new(tokens.len()).with_nested_joins(nested_joins);
+    if words.any(joins::WORDS) {
+        joins::adapt(&mut tokens)?;
+    }
+    let dialect = dialect::Bounded::new(tokens.len());
     let mut parser = Parser::new(&dialect)
         .with_recursion_limit(NESTING_MAX)
         .with_tokens_with_locations(tokens);

@@ -1,4 +1,5 @@
-//! Definitions that the parser does not know, or not as PostgreSQL has them: rights (GRANT, REVOKE, ALTER DEFAULT PRIVILEGES, DROP and REASSIGN OWNED), CLUSTER.
+//! Definitions that the parser does not know, or not as PostgreSQL has them: rights (GRANT, REVOKE, ALTER DEFAULT PRIVILEGES, DROP and REASSIGN OWNED), CLUSTER,
+//! ALTER DATABASE … OWNER TO and RENAME TO.
 //!
 //! They are read where they stand, so that what is wrong is told there, and again from their words when they run ([`definition`]): a syntax tree of the parser's
 //! has no room for them.
@@ -29,6 +30,8 @@ pub(crate) enum Definition {
         members: Vec<Ident>,
         /// WITH ADMIN OPTION; ADMIN OPTION FOR.
         admin: bool,
+        /// GRANTED BY.
+        grantor: Option<Ident>,
     },
     /// ALTER DEFAULT PRIVILEGES.
     Defaults {
@@ -44,6 +47,16 @@ pub(crate) enum Definition {
         roles: Vec<Ident>,
         to: Ident,
     },
+    /// ALTER DATABASE … OWNER TO.
+    DatabaseOwner {
+        database: Ident,
+        to: Ident,
+    },
+    /// ALTER DATABASE … RENAME TO.
+    DatabaseName {
+        database: Ident,
+        to: Ident,
+    },
 }
 
 /// GRANT and REVOKE of rights.
@@ -56,6 +69,8 @@ pub(crate) struct RightsChange {
     pub rights: Vec<(String, Vec<Ident>)>,
     pub on: On,
     pub grantees: Vec<Ident>,
+    /// GRANTED BY.
+    pub grantor: Option<Ident>,
     pub cascade: bool,
 }
 
@@ -109,7 +124,8 @@ fn begins(parser: &Parser<'_>) -> Option<()> {
         || is(0, "revoke")
         || is(0, "cluster")
         || is(0, "alter") && is(1, "default") && is(2, "privileges")
-        || (is(0, "drop") || is(0, "reassign")) && is(1, "owned");
+        || (is(0, "drop") || is(0, "reassign")) && is(1, "owned")
+        || is(0, "alter") && is(1, "database") && (is(3, "owner") || is(3, "rename"));
     own.then_some(())
 }
 
@@ -136,6 +152,17 @@ fn read(parser: &mut Parser<'_>) -> Result<Definition> {
         wants(parser, "to")?;
         let to = parser.parse_identifier()?;
         return Ok(Definition::ReassignOwned { roles, to });
+    }
+    if takes(parser, "alter database") {
+        let database = parser.parse_identifier()?;
+        if takes(parser, "owner") {
+            wants(parser, "to")?;
+            let to = parser.parse_identifier()?;
+            return Ok(Definition::DatabaseOwner { database, to });
+        }
+        wants(parser, "rename to")?;
+        let to = parser.parse_identifier()?;
+        return Ok(Definition::DatabaseName { database, to });
     }
     wants(parser, "alter default privileges")?;
     defaults(parser)
@@ -258,12 +285,10 @@ fn grantees(parser: &mut Parser<'_>) -> Result<Vec<Ident>> {
     })
 }
 
-/// GRANTED BY, which can name who does it only.
-fn granted_by(parser: &mut Parser<'_>) -> Result<()> {
-    if takes(parser, "granted by") {
-        parser.parse_identifier()?;
-    }
-    Ok(())
+/// GRANTED BY.
+fn granted_by(parser: &mut Parser<'_>) -> Result<Option<Ident>> {
+    let said = takes(parser, "granted by");
+    said.then(|| parser.parse_identifier()).transpose()
 }
 
 fn grant(parser: &mut Parser<'_>) -> Result<Definition> {
@@ -272,12 +297,13 @@ fn grant(parser: &mut Parser<'_>) -> Result<Definition> {
         wants(parser, "to")?;
         let members = grantees(parser)?;
         let admin = takes(parser, "with admin option");
-        granted_by(parser)?;
+        let grantor = granted_by(parser)?;
         return Ok(Definition::Members {
             give: true,
             roles,
             members,
             admin,
+            grantor,
         });
     }
     give(parser, on).map(Definition::Rights)
@@ -290,13 +316,14 @@ fn give(parser: &mut Parser<'_>, on: fn(&mut Parser<'_>) -> Result<On>) -> Resul
     wants(parser, "to")?;
     let grantees = grantees(parser)?;
     let option = takes(parser, "with grant option");
-    granted_by(parser)?;
+    let grantor = granted_by(parser)?;
     Ok(RightsChange {
         give: true,
         option,
         rights,
         on,
         grantees,
+        grantor,
         cascade: false,
     })
 }
@@ -307,13 +334,14 @@ fn revoke(parser: &mut Parser<'_>) -> Result<Definition> {
         let roles = names(parser)?;
         wants(parser, "from")?;
         let members = grantees(parser)?;
-        granted_by(parser)?;
+        let grantor = granted_by(parser)?;
         behavior(parser);
         return Ok(Definition::Members {
             give: false,
             roles,
             members,
             admin,
+            grantor,
         });
     }
     take(parser, on).map(Definition::Rights)
@@ -326,7 +354,7 @@ fn take(parser: &mut Parser<'_>, on: fn(&mut Parser<'_>) -> Result<On>) -> Resul
     let on = on(parser)?;
     wants(parser, "from")?;
     let grantees = grantees(parser)?;
-    granted_by(parser)?;
+    let grantor = granted_by(parser)?;
     let cascade = behavior(parser);
     Ok(RightsChange {
         give: false,
@@ -334,6 +362,7 @@ fn take(parser: &mut Parser<'_>, on: fn(&mut Parser<'_>) -> Result<On>) -> Resul
         rights,
         on,
         grantees,
+        grantor,
         cascade,
     })
 }
@@ -504,7 +533,8 @@ mod tests {
             admin: true,
             roles,
             members,
-        } = said("revoke admin option for a, b from c restrict")
+            grantor: Some(grantor),
+        } = said("revoke admin option for a, b from c granted by \"D\" restrict")
         else {
             panic!();
         };
@@ -512,6 +542,15 @@ mod tests {
             (values(&roles), values(&members)),
             (vec!["a", "b"], vec!["c"])
         );
+        assert_eq!(grantor.value, "D");
+        assert!(matches!(
+            said("alter database d owner to current_user"),
+            Definition::DatabaseOwner { .. }
+        ));
+        assert!(matches!(
+            said("alter database d rename to e"),
+            Definition::DatabaseName { .. }
+        ));
         let Definition::Defaults {
             roles,
             schemas,

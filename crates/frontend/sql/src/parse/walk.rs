@@ -9,6 +9,12 @@ enum Seen<'f> {
     Queries(&'f mut dyn FnMut(&Query)),
     Expressions(&'f mut dyn FnMut(&Expr)),
     Relations(&'f mut dyn FnMut(&ObjectName)),
+    Outermost {
+        is: fn(&Expr) -> bool,
+        /// In how many of them the walk is.
+        inside: usize,
+        each: &'f mut dyn FnMut(&Expr),
+    },
 }
 
 impl Visitor for Seen<'_> {
@@ -22,8 +28,24 @@ impl Visitor for Seen<'_> {
     }
 
     fn pre_visit_expr(&mut self, expr: &Expr) -> ControlFlow<()> {
-        if let Self::Expressions(each) = self {
-            each(expr);
+        match self {
+            Self::Expressions(each) => each(expr),
+            Self::Outermost { is, inside, each } if (*is)(expr) => {
+                if *inside == 0 {
+                    each(expr);
+                }
+                *inside += 1;
+            }
+            _ => {}
+        }
+        ControlFlow::Continue(())
+    }
+
+    fn post_visit_expr(&mut self, expr: &Expr) -> ControlFlow<()> {
+        if let Self::Outermost { is, inside, .. } = self
+            && (*is)(expr)
+        {
+            *inside -= 1;
         }
         ControlFlow::Continue(())
     }
@@ -77,6 +99,12 @@ pub(crate) fn queries(node: &impl Visit, each: &mut dyn FnMut(&Query)) {
 /// Calls `each` with every expression, those in it behind it.
 pub(crate) fn expressions(node: &impl Visit, each: &mut dyn FnMut(&Expr)) {
     let _ = node.visit(&mut Seen::Expressions(each));
+}
+
+/// Calls `each` with the expressions of a kind that stand in no other of it.
+pub(crate) fn outermost(node: &impl Visit, is: fn(&Expr) -> bool, each: &mut dyn FnMut(&Expr)) {
+    let inside = 0;
+    let _ = node.visit(&mut Seen::Outermost { is, inside, each });
 }
 
 /// Calls `each` with the name of everything that stands where a relation is named.

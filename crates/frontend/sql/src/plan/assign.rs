@@ -2,16 +2,26 @@
 
 use super::change::{is_default, mismatch};
 use super::through::{Goal, assigned_twice};
-use crate::bind::{Binder, Target, query_of, row_of};
+use crate::bind::{Binder, Bound, Target, query_of, row_of};
 use crate::error::{Result, SqlError};
 use crate::expr::Expr;
 use crate::roles::Rights;
 use crate::sqlstate;
 use sqlparser::ast;
+use sqlparser::tokenizer::Location;
 use vellum_row::CastContext;
 
 /// What a query that gives several columns their values is called.
 const GIVEN: &str = "given";
+
+/// What a column is given.
+struct Given<'n> {
+    target: &'n ast::ObjectName,
+    /// `None`: DEFAULT.
+    value: Option<Bound>,
+    /// Where the value begins.
+    start: Location,
+}
 
 impl Binder<'_> {
     pub(super) fn assignments(
@@ -27,54 +37,51 @@ impl Binder<'_> {
         let queries = self.subqueries.len();
         // Of which the elements are assigned: several may be, one after the other.
         let mut of_elements: Vec<usize> = Vec::new();
+        let mut given = Vec::with_capacity(nodes.len());
         for node in nodes {
-            let made;
-            let mut pairs: Vec<(&ast::ObjectName, &ast::Expr)> = Vec::new();
-            match (&node.target, &node.value) {
-                (ast::AssignmentTarget::ColumnName(name), value) => pairs.push((name, value)),
-                (ast::AssignmentTarget::Tuple(names), value) => {
-                    made = self.tuple_values(names.len(), value)?;
-                    pairs.extend(names.iter().zip(&made));
-                }
+            self.given_to(node, &mut given)?;
+        }
+        for Given {
+            target,
+            value,
+            start,
+        } in given
+        {
+            let Target { name, subscripts } = Target::of(target)?;
+            let place_of_name = self.place(&name);
+            let name = crate::bind::object_name(&name)?.1;
+            let number = goal.number(&name);
+            let position = goal.position(number.map_err(|error| error.at(place_of_name))?)?;
+            let column = table.schema.column(position);
+            let before = assignments.iter().position(|(other, _)| *other == position);
+            if before.is_some() && (subscripts.is_empty() || !of_elements.contains(&position)) {
+                return Err(assigned_twice(&column.name));
             }
-            for (target, value) in pairs {
-                let Target { name, subscripts } = Target::of(target)?;
-                let place = self.place(&name);
-                let name = crate::bind::object_name(&name)?.1;
-                let number = goal.number(&name);
-                let position = goal.position(number.map_err(|error| error.at(place))?)?;
-                let column = table.schema.column(position);
-                let before = assignments.iter().position(|(other, _)| *other == position);
-                if before.is_some() && (subscripts.is_empty() || !of_elements.contains(&position)) {
-                    return Err(assigned_twice(&column.name));
-                }
-                if !subscripts.is_empty() {
-                    if is_default(value) {
-                        let text = "cannot set an array element to DEFAULT";
-                        let error = SqlError::new(sqlstate::FEATURE_NOT_SUPPORTED, text);
-                        return Err(error.at(self.place(value)));
-                    }
-                    let own = Expr::Column {
-                        table: 0,
-                        position: position as u16,
-                    };
-                    let base = before.map_or(own, |at| assignments.swap_remove(at).1);
-                    let base = (base, column.ty, column.typmod);
-                    let expr = self.with_element(&name, base, &subscripts, value)?;
-                    self.check_changeable(relation, position, true)?;
-                    of_elements.push(position);
-                    assignments.push((position, expr));
-                    continue;
-                }
-                let expr = if is_default(value) {
-                    // A view does not know that it is the column's own.
-                    if goal.is_view() {
-                        self.check_changeable(relation, position, true)?;
-                    }
-                    self.default_through(goal, position, true)?
-                } else {
-                    self.check_changeable(relation, position, true)?;
-                    let bound = self.expr(value)?;
+            if !subscripts.is_empty() {
+                let Some(value) = value else {
+                    let text = "cannot set an array element to DEFAULT";
+                    let error = SqlError::new(sqlstate::FEATURE_NOT_SUPPORTED, text);
+                    return Err(error.at(self.place_of(start)));
+                };
+                let own = Expr::Column {
+                    table: 0,
+                    position: position as u16,
+                };
+                let base = before.map_or(own, |at| assignments.swap_remove(at).1);
+                let base = (base, column.ty, column.typmod);
+                let expr = self.with_element(&name, base, &subscripts, value)?;
+                self.check_changeable(relation, position, true)?;
+                of_elements.push(position);
+                assignments.push((position, expr));
+                continue;
+            }
+            // A view does not know of DEFAULT that it is the column's own.
+            if value.is_some() || goal.is_view() {
+                self.check_changeable(relation, position, true)?;
+            }
+            let expr = match value {
+                None => self.default_through(goal, position, true)?,
+                Some(bound) => {
                     let (from, start) = (bound.ty, bound.start);
                     let cast =
                         self.coerce(bound, column.ty, column.typmod, CastContext::Assignment);
@@ -85,9 +92,9 @@ impl Binder<'_> {
                         }
                         _ => error,
                     })?
-                };
-                assignments.push((position, expr));
-            }
+                }
+            };
+            assignments.push((position, expr));
         }
         for (position, _) in &assignments {
             self.goal_uses(goal, Rights::UPDATE, *position);
@@ -96,6 +103,44 @@ impl Binder<'_> {
             self.goal_wants(goal, Rights::SELECT);
         }
         Ok(assignments)
+    }
+
+    /// Values that columns are given; `None` for DEFAULT. All are bound before the first is cast to its column's type: a parameter that stands alone for
+    /// columns of two types is of neither (`42P08`), as in PostgreSQL.
+    pub(super) fn given<'n>(
+        &mut self,
+        nodes: impl Iterator<Item = &'n ast::Expr>,
+    ) -> Result<Vec<Option<Bound>>> {
+        let mut given = Vec::with_capacity(nodes.size_hint().0);
+        for node in nodes {
+            given.push(match is_default(node) {
+                true => None,
+                false => Some(self.expr(node)?),
+            });
+        }
+        Ok(given)
+    }
+
+    /// What an item of SET gives, to one column or to several.
+    fn given_to<'n>(&mut self, node: &'n ast::Assignment, out: &mut Vec<Given<'n>>) -> Result<()> {
+        let mut give =
+            |binder: &mut Self, target: &'n ast::ObjectName, value: &ast::Expr| -> Result<()> {
+                let bound = binder.given(std::iter::once(value))?;
+                out.push(Given {
+                    target,
+                    value: bound.into_iter().flatten().next(),
+                    start: ast::Spanned::span(value).start,
+                });
+                Ok(())
+            };
+        match (&node.target, &node.value) {
+            (ast::AssignmentTarget::ColumnName(name), value) => give(self, name, value),
+            (ast::AssignmentTarget::Tuple(names), value) => {
+                let made = self.tuple_values(names.len(), value)?;
+                let mut pairs = names.iter().zip(&made);
+                pairs.try_for_each(|(name, value)| give(self, name, value))
+            }
+        }
     }
 
     /// Whether values are made of columns of the row that is changed. `queries`: how many there were before them. What an element is put into is not read by

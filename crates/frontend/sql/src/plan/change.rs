@@ -295,24 +295,24 @@ impl Binder<'_> {
                 let first = row.content.first();
                 return Err(error.at(first.and_then(|expr| self.place(expr))));
             }
+            let given = self.given(row.content.iter())?;
             let mut values = Vec::with_capacity(width);
-            for (node, target) in row.content.iter().zip(targets.iter()) {
+            let nodes = row.content.iter().zip(given);
+            for ((node, bound), target) in nodes.zip(targets.iter()) {
                 let (name, ty, typmod) = goal.column(*target);
-                // What is wrong with the values is told first.
                 let position = goal.position(*target).ok();
                 let default = |binder: &mut Self| match position {
                     Some(position) => binder.default_through(goal, position, false),
                     None => Ok(Expr::Const(Value::Null)),
                 };
-                if is_default(node) {
+                let Some(bound) = bound else {
                     values.push(default(self)?);
                     continue;
-                }
+                };
                 let taken = match position {
                     Some(position) => self.check_given(&goal.table, position, overriding)?,
                     None => true,
                 };
-                let bound = self.expr(node)?;
                 let from = bound.ty;
                 let place = self.place(node);
                 let value = self.coerce(bound, ty, typmod, CastContext::Assignment);
@@ -526,8 +526,13 @@ impl Binder<'_> {
         let (goal, mut rules) = self.target(&update.table.relation, Deed::Update, reads)?;
         let relation = goal.table.clone();
         let mut sources = self.others(&relation, from)?;
-        // Before SET: the first use of a parameter decides its type.
+        // Before SET: the first use of a parameter decides its type. So it is of those in RETURNING, which is bound again behind FROM.
         let conditions = self.conditions(&goal, update.selection.as_ref())?;
+        if self.may_decide(&update.returning) {
+            let asked = self.subqueries.len();
+            self.dropped(|binder| binder.returning(update.returning.as_deref()))?;
+            self.subqueries.truncate(asked);
+        }
         let assignments = self.assignments(&goal, &update.assignments)?;
         let (joined, (access, filter)) = match from {
             None => (None, self.find(&goal, conditions)?),

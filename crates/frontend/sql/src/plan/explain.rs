@@ -126,11 +126,16 @@ fn query(select: &Select, depth: usize, lines: &mut Vec<String>) {
                         query(&recursive.step, depth + 1, lines);
                     }
                     SourceKind::Lateral(inner) => {
-                        lines.push(format!("{}{join}Lateral Subquery Scan", indent(depth)));
+                        let path = own_path(select, inner);
+                        lines.push(format!(
+                            "{}{join}Lateral Subquery Scan{path}",
+                            indent(depth)
+                        ));
                         query(inner, depth + 1, lines);
                     }
                     SourceKind::Query(inner) => {
-                        lines.push(format!("{}{join}Subquery Scan", indent(depth)));
+                        let path = own_path(select, inner);
+                        lines.push(format!("{}{join}Subquery Scan{path}", indent(depth)));
                         query(inner, depth + 1, lines);
                     }
                     SourceKind::System(definition) => {
@@ -148,6 +153,14 @@ fn query(select: &Select, depth: usize, lines: &mut Vec<String>) {
             }
         }
     }
+}
+
+/// Why DataFusion runs a query of FROM where a program runs the one around.
+fn own_path(around: &Select, inner: &Select) -> String {
+    let own = inner.general.filter(|_| around.general.is_none());
+    own.map_or_else(String::new, |reason| {
+        format!(" (general, for {})", reason.text())
+    })
 }
 
 fn access(shape: &Shape, access: &Access, depth: usize) -> String {

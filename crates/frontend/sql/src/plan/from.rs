@@ -104,7 +104,7 @@ impl Binder<'_> {
                     self.general = around;
                     bound?
                 } else {
-                    self.query(subquery)?
+                    self.apart_from_around(|binder| binder.query(subquery))?
                 };
                 let name = alias.as_ref().map(|alias| folded(&alias.name));
                 let name =
@@ -150,7 +150,7 @@ impl Binder<'_> {
         let with = self.with[at].clone();
         let behind = self.with.split_off(at);
         let between = self.close_between(with.depth);
-        let bound = self.query(&with.query);
+        let bound = self.apart_from_around(|binder| binder.query(&with.query));
         self.open_between(with.depth, between);
         self.with_depth -= 1;
         let bound = bound.map_err(|error| {
@@ -228,7 +228,9 @@ impl Binder<'_> {
             return Err(crate::parse::too_deep());
         }
         let query = query_of(text)?;
-        self.of_view(relation, |binder| binder.query(&query))
+        self.of_view(relation, |binder| {
+            binder.apart_from_around(|binder| binder.query(&query))
+        })
     }
 
     /// Binds what a relation's own text says: nothing of the statement can be named in it, and what it reads its owner has to have a right to.
@@ -299,49 +301,86 @@ impl Binder<'_> {
                 "a column definition list is only allowed for functions returning \"record\"";
             return Err(SqlError::syntax(text));
         }
-        let mut calls = Vec::new();
-        let (call, columns) = match SetFunction::find(&function) {
+        if function == crate::parse::ROWS {
+            return self.rows_from(args, ordinality, alias);
+        }
+        let (calls, columns) = self.function_columns(&function, name, args)?;
+        let own = alias.map_or_else(|| function.clone(), |alias| folded(&alias.name));
+        let columns = as_columns(columns, &own);
+        self.of_functions(calls, columns, ordinality, &function, alias)
+    }
+
+    /// The calls that a function in FROM is, and the columns of their rows.
+    fn function_columns(
+        &mut self,
+        function: &str,
+        name: &ast::ObjectName,
+        args: &[ast::FunctionArg],
+    ) -> Result<(Vec<SetCall>, Vec<(String, Type)>)> {
+        let named = |columns: Vec<(&'static str, Type)>| {
+            let columns = columns.into_iter();
+            columns.map(|(name, ty)| (name.to_owned(), ty)).collect()
+        };
+        match SetFunction::find(function) {
             // Several arrays are stepped through side by side.
             Some(SetFunction::Unnest) if args.len() > 1 => {
-                let mut columns = Vec::with_capacity(args.len());
+                let (mut calls, mut all) = (Vec::new(), Vec::with_capacity(args.len()));
                 for arg in args {
                     let one = std::slice::from_ref(arg);
-                    let (call, column) = self.set_arguments(SetFunction::Unnest, one)?;
+                    let (call, column) = self.set_arguments(SetFunction::Unnest, function, one)?;
                     calls.push(call);
-                    let named = column.into_iter();
-                    columns.extend(named.map(|(name, ty)| (name.to_owned(), ty)));
+                    all.extend(column);
                 }
-                (calls.pop(), columns)
+                Ok((calls, named(all)))
             }
             Some(kind) => {
-                let (call, columns) = self.set_arguments(kind, args)?;
-                let named = columns.into_iter();
-                let columns: Vec<(String, Type)> =
-                    named.map(|(name, ty)| (name.to_owned(), ty)).collect();
-                (Some(call), columns)
+                let (call, columns) = self.set_arguments(kind, function, args)?;
+                Ok((vec![call], named(columns)))
             }
             None => {
                 let (call, ty) = self.one_row_of(name, args)?;
-                (Some(call), vec![(function.clone(), ty)])
+                Ok((vec![call], vec![(function.to_owned(), ty)]))
             }
-        };
-        calls.extend(call);
-        let own = alias.map_or_else(|| function.clone(), |alias| folded(&alias.name));
-        let single = columns.len() == 1;
-        let columns = columns.into_iter().map(|(name, ty)| ScopeColumn {
-            // The one column of a function is called as the table is.
-            name: if single && name != "value" {
-                own.clone()
-            } else {
-                name
-            },
-            ty,
-            typmod: Typmod::NONE,
-            number: 0,
-            domain: None,
-        });
-        let columns = columns.collect();
-        self.of_functions(calls, columns, ordinality, &function, alias)
+        }
+    }
+
+    /// ROWS FROM: functions that are stepped through side by side. A column is called as its function is, unless it is the only one.
+    ///
+    /// # Errors
+    /// `0A000` for functions of JSON whose columns are listed.
+    fn rows_from(
+        &mut self,
+        items: &[ast::FunctionArg],
+        ordinality: bool,
+        alias: Option<&ast::TableAlias>,
+    ) -> Result<SourceKind> {
+        let (mut calls, mut columns) = (Vec::new(), Vec::new());
+        let mut first = None;
+        for item in items {
+            let ast::FunctionArg::Unnamed(ast::FunctionArgExpr::Expr(ast::Expr::Function(call))) =
+                item
+            else {
+                return Err(SqlError::syntax("ROWS FROM needs functions"));
+            };
+            let function = crate::bind::called_name(&call.name)?;
+            let args = match &call.args {
+                ast::FunctionArguments::List(list) => list.args.as_slice(),
+                _ => &[],
+            };
+            if JsonRows::find(&function).is_some() {
+                return Err(SqlError::unsupported(format!("{function} in ROWS FROM")));
+            }
+            let (own, named) = self.function_columns(&function, &call.name, args)?;
+            let table = match (alias, items) {
+                (Some(alias), [_]) => folded(&alias.name),
+                _ => function.clone(),
+            };
+            calls.extend(own);
+            columns.extend(as_columns(named, &table));
+            first.get_or_insert(function);
+        }
+        let first = first.ok_or_else(|| SqlError::syntax("ROWS FROM needs functions"))?;
+        self.of_functions(calls, columns, ordinality, &first, alias)
     }
 
     /// The rows of functions side by side, with these columns.
@@ -379,6 +418,22 @@ impl Binder<'_> {
             None => SourceKind::Function { calls, ordinality },
         })
     }
+}
+
+/// Columns of a function's rows. The one column of a function is called as the table is.
+fn as_columns(columns: Vec<(String, Type)>, table: &str) -> Vec<ScopeColumn> {
+    let single = columns.len() == 1;
+    let columns = columns.into_iter().map(|(name, ty)| ScopeColumn {
+        name: match single && name != "value" {
+            true => table.to_owned(),
+            false => name,
+        },
+        ty,
+        typmod: Typmod::NONE,
+        number: 0,
+        domain: None,
+    });
+    columns.collect()
 }
 
 /// The query that a relation keeps as text.

@@ -2,6 +2,7 @@
 
 use super::select::{Source, SourceKind};
 use crate::bind::Binder;
+use crate::error::Result;
 
 /// Why no program runs a query, or why none should.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -66,6 +67,20 @@ impl Binder<'_> {
         if self.general.is_none_or(weaker) {
             self.general = Some(reason);
         }
+    }
+
+    /// Binds a query of FROM. Why the one around is for DataFusion is no reason for it; its own reasons are that one's, too.
+    pub(super) fn apart_from_around<R>(
+        &mut self,
+        work: impl FnOnce(&mut Self) -> Result<R>,
+    ) -> Result<R> {
+        let around = self.general.take();
+        let bound = work(self);
+        let own = std::mem::replace(&mut self.general, around);
+        if let Some(reason) = own {
+            self.needs(reason);
+        }
+        bound
     }
 }
 

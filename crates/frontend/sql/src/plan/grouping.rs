@@ -54,10 +54,11 @@ impl Binder<'_> {
             list.iter()
                 .for_each(|expr| in_parentheses(expr, &mut items));
             for expr in items {
-                let key = self.group_key(expr, output, columns, "GROUP BY")?;
-                check_key(&key)?;
-                SqlError::check_room(keys.found.len(), COMPARED_MAX, "keys of groups")?;
-                keys.found.push(key);
+                for key in self.group_keys(expr, output, columns, "GROUP BY")? {
+                    check_key(&key)?;
+                    SqlError::check_room(keys.found.len(), COMPARED_MAX, "keys of groups")?;
+                    keys.found.push(key);
+                }
             }
             return Ok((keys.found, None));
         }
@@ -143,16 +144,17 @@ impl Binder<'_> {
                 }
                 continue;
             }
-            let key = self.group_key(expr, keys.output, keys.columns, "GROUP BY")?;
-            check_key(&key)?;
-            let known = keys.found.iter().position(|other| other.0 == key.0);
-            let number = known.unwrap_or(keys.found.len());
-            if known.is_none() {
-                SqlError::check_room(number, COMPARED_MAX, "keys of groups")?;
-                keys.found.push(key);
-            }
-            if !set.contains(&number) {
-                set.push(number);
+            for key in self.group_keys(expr, keys.output, keys.columns, "GROUP BY")? {
+                check_key(&key)?;
+                let known = keys.found.iter().position(|other| other.0 == key.0);
+                let number = known.unwrap_or(keys.found.len());
+                if known.is_none() {
+                    SqlError::check_room(number, COMPARED_MAX, "keys of groups")?;
+                    keys.found.push(key);
+                }
+                if !set.contains(&number) {
+                    set.push(number);
+                }
             }
         }
         Ok(set)
@@ -410,23 +412,6 @@ pub(super) fn asked_keys(asked: Vec<Vec<Expr>>, keys: &[Expr]) -> Result<Sets> {
     asked
         .map(|list| list.into_iter().map(number).collect())
         .collect()
-}
-
-/// Makes keys of an order that are written as one of DISTINCT ON is that one: what asks a query has asked another each time that it was read.
-pub(super) fn same_as_apart(
-    nodes: &[ast::Expr],
-    apart: &[(Expr, Type)],
-    order: &[ast::OrderByExpr],
-    sort: &mut [SortKey],
-) {
-    for (own, key) in order.iter().zip(sort) {
-        let known = nodes.iter().position(|node| *node == own.expr);
-        if let (SortBy::Expr(expr), Some(at)) = (&mut key.expr, known)
-            && expr.asks_a_query()
-        {
-            expr.clone_from(&apart[at].0);
-        }
-    }
 }
 
 /// What DISTINCT ON tells rows apart by comes first in their order.

@@ -66,6 +66,7 @@ impl Binder<'_> {
         let aggregates = self.aggregates.take();
         let windows = self.windows.take();
         let named = std::mem::take(&mut self.named_windows);
+        let again = std::mem::take(&mut self.again);
         let seen = self.with.len();
         let result = work(self);
         self.scope = scope;
@@ -73,6 +74,7 @@ impl Binder<'_> {
         self.aggregates = aggregates;
         self.windows = windows;
         self.named_windows = named;
+        self.again = again;
         self.with.truncate(seen);
         result
     }

@@ -118,11 +118,16 @@ impl Binder<'_> {
         }
         let (left, right) = (self.taken_columns(from), self.columns_of(before));
         let mut together: Vec<String> = Vec::new();
+        let mut called = None;
         match constraint {
             ast::JoinConstraint::None | ast::JoinConstraint::On(_) => {}
             ast::JoinConstraint::Using(names) => {
                 for name in names {
                     let (_, name) = crate::bind::object_name(name)?;
+                    if let Some(own) = crate::parse::together_as(&name) {
+                        called = Some(own.to_owned());
+                        continue;
+                    }
                     if together.contains(&name) {
                         let message = format!(
                             "column name \"{name}\" appears more than once in USING clause"
@@ -142,6 +147,16 @@ impl Binder<'_> {
             }
         }
         let columns = self.merged(&together, (left, right), kind, &mut conditions)?;
+        if let Some(name) = called {
+            self.scope.check_name(&name, to as u16)?;
+            self.scope.together.push(Joined {
+                from: from as u16,
+                to: to as u16,
+                name: Some(name),
+                columns: columns[..together.len()].to_vec(),
+                qualified_only: true,
+            });
+        }
         self.scope.joined.push(Joined {
             from: from as u16,
             to: to as u16,

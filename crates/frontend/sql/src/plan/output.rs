@@ -161,26 +161,107 @@ impl Binder<'_> {
         }
     }
 
-    /// A key of GROUP BY: a column's number, the name of an output column, or an expression.
-    pub(super) fn group_key(
+    /// A key of GROUP BY: a column's number, the name of an output column, or an expression. Of a row, what it is told apart by.
+    pub(super) fn group_keys(
         &mut self,
         node: &ast::Expr,
         output: &[Expr],
         columns: &[OutputColumn],
         clause: &str,
-    ) -> Result<(Expr, Type)> {
-        if let Some(at) = self.ordinal(node, output.len(), clause)? {
-            return Ok((output[at].clone(), columns[at].ty));
+    ) -> Result<Vec<(Expr, Type)>> {
+        let of_output = |at: usize| of_output(at, output, columns);
+        let bound = if let Some(at) = self.ordinal(node, output.len(), clause)? {
+            of_output(at)
+        } else {
+            let bound = self.expr(node);
+            let named = match (&bound, bare(node)) {
+                (Err(_), ast::Expr::Identifier(ident)) => {
+                    let name = folded(ident);
+                    columns.iter().position(|column| column.name == name)
+                }
+                _ => None,
+            };
+            match named {
+                Some(at) => of_output(at),
+                None => bound?,
+            }
+        };
+        if bound.ty == Some(Type::Record)
+            && let Some(keys) = self.told_apart_by(&bound)
+        {
+            return Ok(keys);
         }
-        let bound = self.expr(node);
-        if let (Err(_), ast::Expr::Identifier(ident)) = (&bound, bare(node)) {
-            let name = folded(ident);
-            if let Some(at) = columns.iter().position(|column| column.name == name) {
-                return Ok((output[at].clone(), columns[at].ty));
+        let (expr, ty, _) = self.settle(bound)?;
+        Ok(vec![(expr, ty)])
+    }
+
+    /// What DISTINCT tells rows apart by, if that is not what the list has: where a column is a row.
+    ///
+    /// # Errors
+    /// `42883` for what cannot be told apart.
+    pub(super) fn rows_told_apart(
+        &self,
+        output: &[Expr],
+        columns: &[OutputColumn],
+    ) -> Result<Option<Vec<(Expr, Type)>>> {
+        let mut keys = Vec::with_capacity(output.len());
+        let mut rows = false;
+        for (at, column) in columns.iter().enumerate() {
+            if column.ty == Type::Record
+                && let Some(own) = self.told_apart(&of_output(at, output, columns))?
+            {
+                rows = true;
+                keys.extend(own);
+                continue;
+            }
+            check_equality(column.ty)?;
+            keys.push((output[at].clone(), column.ty));
+        }
+        Ok(rows.then_some(keys))
+    }
+
+    /// Puts what a row is sorted by in the place of keys that are rows; `typmods` tell what is in them.
+    ///
+    /// # Errors
+    /// `42883` for a part without an order.
+    pub(super) fn sorted_rows(
+        &self,
+        sort: Vec<SortKey>,
+        typmods: &[Typmod],
+        output: &[Expr],
+    ) -> Result<Vec<SortKey>> {
+        if sort.iter().all(|key| key.ty != Type::Record) {
+            return Ok(sort);
+        }
+        let mut keys = Vec::with_capacity(sort.len());
+        for (key, typmod) in sort.into_iter().zip(typmods) {
+            let parts = match key.ty {
+                Type::Record => {
+                    let expr = match &key.expr {
+                        SortBy::Output(at) => output[*at].clone(),
+                        SortBy::Expr(expr) => expr.clone(),
+                    };
+                    let row = Bound {
+                        typmod: *typmod,
+                        ..Bound::new(expr, key.ty)
+                    };
+                    self.sorted_by_parts(&key, &row)?
+                }
+                _ => None,
+            };
+            match parts {
+                Some(parts) => keys.extend(parts),
+                None => keys.push(key),
             }
         }
-        let (expr, ty, _) = self.settle(bound?)?;
-        Ok((expr, ty))
+        for key in &mut keys {
+            if let SortBy::Expr(expr) = &key.expr
+                && let Some(at) = output.iter().position(|known| known == expr)
+            {
+                key.expr = SortBy::Output(at);
+            }
+        }
+        Ok(keys)
     }
 
     /// What DISTINCT ON tells rows apart by.
@@ -195,45 +276,52 @@ impl Binder<'_> {
         };
         let mut keys = Vec::with_capacity(nodes.len());
         for node in nodes {
-            let key = self.group_key(node, output, columns, "DISTINCT ON")?;
-            check_equality(key.1)?;
-            keys.push(key);
+            for key in self.group_keys(node, output, columns, "DISTINCT ON")? {
+                check_equality(key.1)?;
+                keys.push(key);
+            }
         }
         Ok(keys)
     }
 
-    /// The keys of ORDER BY: an output column by number or name, or an expression.
+    /// The keys of ORDER BY: an output column by number or name, or an expression; and the modifiers of their types.
     pub(super) fn sort_keys(
         &mut self,
         order: &[ast::OrderByExpr],
         output: &[Expr],
         columns: &[OutputColumn],
-    ) -> Result<Vec<SortKey>> {
+    ) -> Result<(Vec<SortKey>, Vec<Typmod>)> {
         let mut keys = Vec::with_capacity(order.len());
+        let mut typmods = Vec::with_capacity(order.len());
         for key in order {
-            let (expr, ty) = match self.output_key(&key.expr, columns, Some(output))? {
+            let (expr, ty, typmod) = match self.output_key(&key.expr, columns, Some(output))? {
                 Some(at) => {
                     let ty = columns[at].ty;
                     // Others without an order of their own are sorted as the texts that they are.
                     if matches!(ty, Type::Json | Type::Void) {
                         check_order(ty)?;
                     }
-                    (SortBy::Output(at), ty)
+                    (SortBy::Output(at), ty, columns[at].typmod)
                 }
                 None => {
                     let bound = self.expr(&key.expr)?;
-                    let (expr, ty, _) = self.settle(bound)?;
-                    check_order(ty)?;
+                    let is_row =
+                        bound.ty == Some(Type::Record) && self.told_apart(&bound)?.is_some();
+                    let (expr, ty, typmod) = self.settle(bound)?;
+                    if !is_row {
+                        check_order(ty)?;
+                    }
                     let by = match output.iter().position(|known| *known == expr) {
                         Some(at) => SortBy::Output(at),
                         None => SortBy::Expr(expr),
                     };
-                    (by, ty)
+                    (by, ty, typmod)
                 }
             };
             keys.push(sort_key(expr, ty, key.options));
+            typmods.push(typmod);
         }
-        Ok(keys)
+        Ok((keys, typmods))
     }
 
     /// Keys that are expressions, and name no column of the output: those of a window, of DISTINCT ON.
@@ -315,6 +403,14 @@ impl Binder<'_> {
             return Err(error.at(self.place(node)));
         }
         Ok(first)
+    }
+}
+
+/// A column of the output.
+fn of_output(at: usize, output: &[Expr], columns: &[OutputColumn]) -> Bound {
+    Bound {
+        typmod: columns[at].typmod,
+        ..Bound::new(output[at].clone(), columns[at].ty)
     }
 }
 

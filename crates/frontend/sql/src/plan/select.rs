@@ -2,9 +2,9 @@
 
 use super::apart::Readers;
 use super::general::reads_much;
-use super::grouping::{asked_keys, check_distinct_order, depending, regroup, same_as_apart};
+use super::grouping::{asked_keys, check_distinct_order, depending, regroup};
 use super::groups_apart::{Behind as AskedBehind, is_parted};
-use super::output::{check_equality, check_targets};
+use super::output::check_targets;
 use super::path::{self, Access, Wanted, wanted_order};
 use super::reads::reads_before;
 use super::sets_behind::{Leaves, arguments_of, check_known, divide, windows_before};
@@ -337,7 +337,7 @@ impl Binder<'_> {
         let literals_as = std::mem::take(&mut self.literals_as);
         // Not in FROM and WHERE.
         let asked_around = self.groupings.take();
-        let distinct = match &select.distinct {
+        let mut distinct = match &select.distinct {
             None | Some(ast::Distinct::All) => false,
             Some(ast::Distinct::Distinct) => true,
             Some(ast::Distinct::On(_)) => {
@@ -357,6 +357,12 @@ impl Binder<'_> {
             ast::GroupByExpr::Expressions(list, modifiers) if modifiers.is_empty() => list,
             _ => return Err(SqlError::unsupported("this form of GROUP BY")),
         };
+        let told = match &select.distinct {
+            Some(ast::Distinct::On(nodes)) => nodes.as_slice(),
+            _ => &[],
+        };
+        let sorted = order.iter().filter(|_| distinct).map(|own| &own.expr);
+        self.look_for(group_by.iter().chain(told).chain(sorted));
         self.groupings = Some(Vec::new());
         self.aggregates = Some(Vec::new());
         self.windows = Some(Vec::new());
@@ -384,12 +390,11 @@ impl Binder<'_> {
         self.windows = found;
         let mut having = having.transpose()?;
         let (mut output, columns) = self.settled(listed)?;
-        if distinct {
-            columns
-                .iter()
-                .try_for_each(|column| check_equality(column.ty))?;
-        }
-        let mut sort = self.sort_keys(order, &output, &columns)?;
+        let rows_apart = match distinct {
+            true => self.rows_told_apart(&output, &columns)?,
+            false => None,
+        };
+        let (sort, typmods) = self.sort_keys(order, &output, &columns)?;
         let (mut keys, sets) = self.group_by(group_by, &output, &columns)?;
         let mut keys_apart = order.iter().zip(&sort);
         let apart = keys_apart.find(|(_, key)| matches!(key.expr, SortBy::Expr(_)));
@@ -399,12 +404,15 @@ impl Binder<'_> {
             return Err(error.at(self.place(&node.expr)));
         }
         let mut apart = self.distinct_on(select, &output, &columns)?;
-        if let Some(ast::Distinct::On(nodes)) = &select.distinct {
-            same_as_apart(nodes, &apart, order, &mut sort);
+        let mut sort = self.sorted_rows(sort, &typmods, &output)?;
+        if let Some(rows_apart) = rows_apart {
+            self.needs(General::DistinctOn);
+            (distinct, apart) = (false, rows_apart);
         }
         check_distinct_order(&apart, &sort, &output)?;
         let around = std::mem::replace(&mut self.set_functions, called);
         let windows = self.window_functions();
+        self.again.clear();
         let called = std::mem::replace(&mut self.set_functions, around);
         let mut windows = windows?;
         let lists_sets = called.as_ref().is_some_and(|called| !called.is_empty());

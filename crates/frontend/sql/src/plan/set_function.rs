@@ -4,10 +4,11 @@
 
 use super::JsonRows;
 use super::select::{Source, SourceKind};
-use crate::bind::{Binder, Bound, ScopeColumn, ScopeTable};
+use crate::bind::{Binder, Bound, ScopeColumn, ScopeTable, undefined};
 use crate::error::{Result, SqlError};
-use crate::expr::{Builtin, CatalogFunction, Expr, RowsOf, expanded};
-use crate::sqlstate;
+use crate::expr::{
+    Builtin, CatalogFunction, Expr, RowsOf, ambiguous, expanded, no_polymorphic_type,
+};
 use sqlparser::ast;
 use vellum_row::{CastContext, Type, Typmod, Value, cast_between};
 
@@ -67,9 +68,13 @@ impl SetFunction {
 
 impl Binder<'_> {
     /// The arguments of a function, and the columns of its rows.
+    ///
+    /// # Errors
+    /// `42883`, `42725` and `42804` for arguments that it does not take.
     pub(super) fn set_arguments(
         &mut self,
         function: SetFunction,
+        name: &str,
         args: &[ast::FunctionArg],
     ) -> Result<(SetCall, Vec<(&'static str, Type)>)> {
         let mut bound = Vec::with_capacity(args.len());
@@ -79,10 +84,15 @@ impl Binder<'_> {
             };
             bound.push(self.expr(expr)?);
         }
-        let none = || {
-            let message = format!("function {function:?} does not exist for these arguments");
-            SqlError::new(sqlstate::UNDEFINED_FUNCTION, message)
-        };
+        let given: Vec<Option<Type>> = bound.iter().map(|bound| bound.ty).collect();
+        let settings = self.settings;
+        let none = || undefined(settings, name, &given);
+        match (function, given.as_slice()) {
+            // There is one of `tsvector`, too.
+            (SetFunction::Unnest, [None]) => return Err(ambiguous(name, &given)),
+            (SetFunction::Subscripts, [None, _]) => return Err(no_polymorphic_type()),
+            _ => {}
+        }
         if let SetFunction::Series(_) = function {
             return self.series_arguments(bound);
         }
@@ -232,21 +242,9 @@ impl Binder<'_> {
             Type::Int4
         };
         let settings = self.settings;
-        let none = || {
-            let names = given.iter();
-            let names = names.map(|ty| ty.map_or("unknown".into(), |ty| settings.name_of(ty)));
-            let names: Vec<_> = names.collect();
-            let message = format!(
-                "function generate_series({}) does not exist",
-                names.join(", ")
-            );
-            SqlError::new(sqlstate::UNDEFINED_FUNCTION, message)
-        };
+        let none = || undefined(settings, "generate_series", &given);
         if given.len() >= 2 && given.iter().all(Option::is_none) {
-            let names = vec!["unknown"; given.len()].join(", ");
-            let message = format!("function generate_series({names}) is not unique");
-            return Err(SqlError::new(sqlstate::SqlState::of("42725"), message)
-                .with_hint("Could not choose a best candidate function. You might need to add explicit type casts."));
+            return Err(ambiguous("generate_series", &given));
         }
         let timed = matches!(ty, Type::Timestamp | Type::Timestamptz);
         // Steps of time have to be said.
@@ -287,7 +285,7 @@ impl Binder<'_> {
         args: &[ast::FunctionArg],
         mut found: Vec<Source>,
     ) -> Result<Bound> {
-        let (call, columns) = self.set_arguments(function, args)?;
+        let (call, columns) = self.set_arguments(function, name, args)?;
         // Those of a list are the last table.
         let mut calls = match found.pop().map(|source| source.kind) {
             Some(SourceKind::Function { calls, .. }) => calls,

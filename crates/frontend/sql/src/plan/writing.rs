@@ -343,7 +343,7 @@ impl<'c> Binder<'c> {
     }
 
     /// Binds what is not run here, so that it needs no rights and reads nothing. What it says of parameters stays.
-    fn dropped<R>(&mut self, work: impl FnOnce(&mut Self) -> Result<R>) -> Result<R> {
+    pub(super) fn dropped<R>(&mut self, work: impl FnOnce(&mut Self) -> Result<R>) -> Result<R> {
         let (general, before) = (self.general.take(), self.writings.len());
         let (uses, targets) = (self.with_uses, self.targets.len());
         let (accesses, lent) = (self.accesses.len(), self.lent.len());

@@ -584,6 +584,9 @@ impl Session {
         self.run_program(&prepared, &[], &[], Output::Values(&mut rows))?;
         let value = rows.pop().and_then(|mut row| row.pop());
         let value = value.ok_or_else(|| SqlError::internal("no row"))?;
+        if let Some(name) = value.as_ref().as_str().filter(|_| ty.is_reg()) {
+            return self.oid_named(ty, name).map(Value::Oid);
+        }
         let forms = &self.settings.forms;
         Ok(vellum_row::cast(
             value.as_ref(),

@@ -56,7 +56,7 @@ impl Session {
         }
     }
 
-    fn oid_named(&self, ty: Type, name: &str) -> Result<u32> {
+    pub(super) fn oid_named(&self, ty: Type, name: &str) -> Result<u32> {
         let search_path = self.search_path();
         let found = parse_reg_in(self.surroundings(&search_path, ""), ty, name)?;
         found.ok_or_else(|| no_such(ty, name))

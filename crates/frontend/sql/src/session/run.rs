@@ -445,7 +445,6 @@ impl Session {
         run.way.set(sets.way);
         for (number, params) in sets.lists.iter().enumerate() {
             sets.at = number;
-            env.lists.clear();
             run.takes(params);
             let mut each = |row: &[Out<'_>]| {
                 if matches!(output, Output::Drop) {

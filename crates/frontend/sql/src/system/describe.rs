@@ -305,7 +305,8 @@ pub(super) fn view_definition(env: &Env<'_>, oid: Oid) -> Option<String> {
     match &env.catalog.relation(oid)?.kind {
         Kind::View(view) => {
             let text = with_exclusions(&with_names(env, &view.query));
-            Some(format!(" {};", crate::parse::with_lock_words(&text)))
+            let text = crate::parse::with_lock_words(&text);
+            Some(format!(" {};", crate::parse::as_written(&text)))
         }
         _ => None,
     }

@@ -22,13 +22,27 @@ pub(crate) fn reg_text_in(catalog: &Catalog, search_path: &[Oid], ty: Type, oid:
     let found = match ty {
         Type::Regclass => relation_name(catalog, search_path, oid),
         Type::Regtype => types::type_name(catalog, search_path, oid),
-        Type::Regproc => types::function_name(catalog, search_path, oid),
+        Type::Regproc => function_alone(catalog, search_path, oid),
+        Type::Regprocedure => types::function_signature(catalog, search_path, oid),
         Type::Regnamespace => catalog
             .namespace_by_oid(oid)
             .map(|found| quoted(&found.name)),
         _ => catalog.role_by_oid(oid).map(|role| quoted(&role.name)),
     };
     found.unwrap_or_else(|| oid.to_string())
+}
+
+/// The name of a function, with its schema where the name alone may mean several.
+fn function_alone(catalog: &Catalog, search_path: &[Oid], oid: Oid) -> Option<String> {
+    let shown = types::function_name(catalog, search_path, oid)?;
+    let (name, ..) = types::function_of(catalog, oid)?;
+    let several = types::functions_named(catalog, search_path, None, &name).len() > 1;
+    // Those of extensions have theirs already where it is needed.
+    let of_system = crate::extension::function(oid).is_none();
+    Some(match several && of_system {
+        true => format!("pg_catalog.{shown}"),
+        false => shown,
+    })
 }
 
 /// The name of a relation or an index, with its schema unless the search path finds it.
@@ -85,6 +99,9 @@ pub(crate) fn parse_reg_in(around: Surroundings<'_>, ty: Type, text: &str) -> Re
     if ty == Type::Regtype {
         return Ok(type_named(around, text));
     }
+    if ty == Type::Regprocedure {
+        return procedure_named(around, text);
+    }
     let parts =
         parts(text).ok_or_else(|| SqlError::new(sqlstate::INVALID_NAME, "invalid name syntax"))?;
     let parts: Vec<&str> = parts.iter().map(String::as_str).collect();
@@ -107,6 +124,42 @@ pub(crate) fn parse_reg_in(around: Surroundings<'_>, ty: Type, text: &str) -> Re
         Type::Regnamespace => around.catalog.namespace(name).map(|found| found.oid),
         _ => around.catalog.role(name).map(|role| role.oid),
     })
+}
+
+/// The oid of the function of this name, with the types of its arguments in brackets.
+///
+/// # Errors
+/// `22P02` without brackets, `42602` for what is no name, `42704` for a type that is not there.
+fn procedure_named(around: Surroundings<'_>, text: &str) -> Result<Option<Oid>> {
+    let expected = |what: &str| {
+        SqlError::new(
+            sqlstate::INVALID_TEXT_REPRESENTATION,
+            format!("expected a {what} parenthesis"),
+        )
+    };
+    let (name, rest) = text.split_once('(').ok_or_else(|| expected("left"))?;
+    let listed = rest.trim_end().strip_suffix(')');
+    let listed = listed.ok_or_else(|| expected("right"))?;
+    let mut wanted = Vec::new();
+    if !listed.trim().is_empty() {
+        // No type has a bracket with a comma in its name here.
+        for ty in listed.split(',') {
+            let ty = ty.trim();
+            let found = types::pseudo_oid(ty).or_else(|| type_named(around, ty));
+            wanted.push(found.ok_or_else(|| no_such(Type::Regtype, ty))?);
+        }
+    }
+    let parts = parts(name.trim());
+    let parts =
+        parts.ok_or_else(|| SqlError::new(sqlstate::INVALID_NAME, "invalid name syntax"))?;
+    let (schema, name) = match parts.as_slice() {
+        [name] => (None, name),
+        [schema, name] | [_, schema, name] => (Some(schema.as_str()), name),
+        _ => return Ok(None),
+    };
+    let all = types::functions_named(around.catalog, around.search_path, schema, name);
+    let mut all = all.into_iter();
+    Ok(all.find(|oid| types::arguments_of(around.catalog, *oid).as_ref() == Some(&wanted)))
 }
 
 /// The oid of the type or domain of this name.
@@ -138,7 +191,7 @@ pub(crate) fn no_such(ty: Type, text: &str) -> SqlError {
     let (what, state) = match ty {
         Type::Regclass => ("relation", sqlstate::UNDEFINED_TABLE),
         Type::Regtype => ("type", sqlstate::UNDEFINED_OBJECT),
-        Type::Regproc => ("function", sqlstate::UNDEFINED_FUNCTION),
+        Type::Regproc | Type::Regprocedure => ("function", sqlstate::UNDEFINED_FUNCTION),
         Type::Regnamespace => ("schema", sqlstate::INVALID_SCHEMA_NAME),
         _ => ("role", sqlstate::UNDEFINED_OBJECT),
     };

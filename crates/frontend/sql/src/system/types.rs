@@ -96,7 +96,7 @@ const PARAMETER_NAMES: usize = 22;
 const LIBRARY: usize = 26;
 
 /// Functions of a type's forms: those that read and write text, then binary: oids.
-const FORMS: [(Type, &str, [u32; 4]); 36] = [
+const FORMS: [(Type, &str, [u32; 4]); 37] = [
     (Type::Bool, "bool", [1242, 1243, 2436, 2437]),
     (Type::Int2, "int2", [38, 39, 2404, 2405]),
     (Type::Int4, "int4", [42, 43, 2406, 2407]),
@@ -123,6 +123,7 @@ const FORMS: [(Type, &str, [u32; 4]); 36] = [
     (Type::Regclass, "regclass", [2218, 2219, 2452, 2453]),
     (Type::Regtype, "regtype", [2220, 2221, 2454, 2455]),
     (Type::Regproc, "regproc", [44, 45, 2444, 2445]),
+    (Type::Regprocedure, "regprocedure", [2212, 2213, 2446, 2447]),
     (Type::Regnamespace, "regnamespace", [4084, 4085, 4087, 4088]),
     (Type::Regrole, "regrole", [4098, 4092, 4094, 4095]),
     (Type::NodeTree, "pg_node_tree_", [195, 196, 197, 198]),
@@ -194,6 +195,12 @@ const PSEUDO_TYPES: [(u32, &str); 8] = [
 pub(super) fn pseudo_name(oid: u32) -> Option<&'static str> {
     let found = PSEUDO_TYPES.iter().find(|(other, _)| *other == oid);
     found.map(|(_, name)| *name)
+}
+
+/// The oid of one of these names.
+pub(super) fn pseudo_oid(name: &str) -> Option<u32> {
+    let found = PSEUDO_TYPES.iter().find(|(_, other)| *other == name);
+    found.map(|(oid, _)| *oid)
 }
 
 /// The name of a type by its oid, those without values included; with its schema where the search path does not lead to it.
@@ -595,6 +602,30 @@ pub(super) fn function_name(catalog: &Catalog, search_path: &[Oid], oid: u32) ->
         Some(own) => crate::bind::function_shown(catalog, search_path, own),
         None => crate::names::quoted(&name),
     })
+}
+
+/// The same with the types of its arguments, as `regprocedure` shows it.
+pub(super) fn function_signature(
+    catalog: &Catalog,
+    search_path: &[Oid],
+    oid: u32,
+) -> Option<String> {
+    let name = function_name(catalog, search_path, oid)?;
+    let mut all = procedures(catalog).into_iter();
+    let found = all.find(|one| one.oid == oid)?;
+    let types = found.arguments.iter();
+    let types = types.map(|ty| type_name(catalog, search_path, *ty));
+    let types: Vec<String> = types
+        .map(|name| name.unwrap_or_else(|| "-".to_owned()))
+        .collect();
+    Some(format!("{name}({})", types.join(",")))
+}
+
+/// The types of a function's arguments.
+pub(super) fn arguments_of(catalog: &Catalog, oid: u32) -> Option<Vec<u32>> {
+    let mut all = procedures(catalog).into_iter();
+    let found = all.find(|one| one.oid == oid)?;
+    Some(found.arguments)
 }
 
 fn pg_proc(scan: &Scan<'_>, rows: &mut Vec<Vec<Value>>) -> Result<()> {

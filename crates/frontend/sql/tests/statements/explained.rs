@@ -187,3 +187,23 @@ fn a_statement_that_was_prepared_is_explained_by_its_name() {
     assert_eq!(client.state("explain execute nothing"), "26000");
     assert_eq!(client.state("explain execute p ('x')"), "22P02");
 }
+
+/// Symptom: a FULL JOIN beside a LATERAL took thirty times as long as a LEFT JOIN. Cause: a query that was bound behind the join took over that the query around it was for DataFusion.
+#[test]
+fn regress_a_query_of_from_behind_a_full_join_has_a_path_of_its_own() {
+    let mut client = client();
+    let from = "t full join (select a + 1 as a, b from t where a < 50) u on t.a = u.a cross join lateral (select t.a + u.a as s) l";
+    let told = client.ok(&format!("explain select * from {from}"));
+    assert!(told.contains("Full Join: Subquery Scan\n"), "{told}");
+    assert!(told.contains("Path: fast (compiled program)"), "{told}");
+    assert!(!told.contains("general"), "{told}");
+    let counted = client.ok(&format!("select count(*), count(s) from {from}"));
+    assert_eq!(counted, "100|49");
+    let from = "t join lateral (select t.a as x) l on true join (select p.a from t p full join t q on p.a = q.a + 1) u on u.a = t.a";
+    let told = client.ok(&format!("explain select * from {from}"));
+    assert!(
+        told.contains("Subquery Scan (general, for a full join)"),
+        "{told}"
+    );
+    assert_eq!(client.ok(&format!("select count(*) from {from}")), "100");
+}

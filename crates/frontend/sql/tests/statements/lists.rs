@@ -154,3 +154,33 @@ fn a_statement_that_is_being_compiled_hears_its_timeout() {
         ("57014", "canceling statement due to statement timeout")
     );
 }
+
+/// Symptom: an array that came with the parameters was kept as a set beside the memory that its statement may have.
+#[test]
+fn regress_lists_that_come_with_parameters_are_memory_of_the_statement() {
+    let mut client = Client::new();
+    client.ok("create table t (id int primary key, s int)");
+    client.ok("insert into t select g, g from generate_series(1, 20) g; set work_mem = '64kB'");
+    let text = "select count(*) from t where s + 0 = any ($1)";
+    client.session.parse("s", text, &[1007]).unwrap();
+    let array = |count: usize| {
+        let numbers: Vec<String> = (1..=count).map(|number| number.to_string()).collect();
+        format!("{{{}}}", numbers.join(","))
+    };
+    assert_eq!(bound(&mut client, &[&array(100)]), "20");
+    let long = array(100_000);
+    let values = [Some(long.as_bytes())];
+    let parameters = Parameters {
+        formats: &[],
+        values: &values,
+    };
+    let session = &mut client.session;
+    session.bind("", "s", parameters, &[]).unwrap();
+    let mut heard = Heard::default();
+    let failed = session.execute("", 0, &mut heard).unwrap_err();
+    assert_eq!(failed.sqlstate().to_string(), "53200");
+    session.sync(&mut heard).unwrap();
+    assert_eq!(bound(&mut client, &[&array(100)]), "20");
+    client.ok("set work_mem = '4MB'");
+    assert_eq!(bound(&mut client, &[&long]), "20");
+}

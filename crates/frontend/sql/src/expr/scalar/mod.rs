@@ -33,9 +33,10 @@ mod template;
 mod text;
 mod uuids;
 
+pub(super) use bytes::letters;
 pub(crate) use pgcrypto::ENTRIES as PGCRYPTO;
 pub(super) use regular::matches;
-pub(crate) use resolve::{find, find_of};
+pub(crate) use resolve::{ambiguous, common_of, find, find_of, no_polymorphic_type};
 pub(crate) use sets::{Keep, RowsOf};
 pub(super) use size::{pretty_numeric, pretty_size};
 pub(crate) use uuids::ENTRIES as UUID_OSSP;

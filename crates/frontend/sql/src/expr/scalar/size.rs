@@ -1,13 +1,96 @@
-//! Sizes in bytes, read from texts with a unit, and written as such.
+//! Sizes in bytes: read from texts with a unit and written as such, and those that values have in PostgreSQL's rows.
 
 use super::{Arguments, Entry, invalid, strict};
 use crate::error::Result;
-use vellum_row::{Numeric, Value};
+use vellum_row::{ArrayRef, Numeric, Value, ValueRef};
 
 #[rustfmt::skip]
 pub(super) static ENTRIES: &[Entry] = &[
     strict(3334, "pg_size_bytes", "text", "int8", size),
+    strict(1269, "pg_column_size", "any", "int4", column_size),
+    // The binder says what it is: a column, or of a type whose values are held as texts.
+    strict(0, "%column_size", "any text", "int4", column_size),
 ];
+
+/// In front of what has no fixed length, and of that in a row, where it is short enough.
+const HEADER: usize = 4;
+const SHORT_HEADER: usize = 1;
+const SHORT_MAX: usize = 127;
+
+fn column_size(a: &Arguments<'_>) -> Result<Value> {
+    let bytes = match (a.text(1), held(a.at(0))) {
+        ("name", _) => 64,
+        ("char", _) => 1,
+        (_, Held::Fixed(bytes)) => bytes,
+        ("column", Held::Varying(bytes)) if bytes + SHORT_HEADER <= SHORT_MAX => {
+            bytes + SHORT_HEADER
+        }
+        (_, Held::Varying(bytes)) => bytes + HEADER,
+    };
+    Ok(Value::Int4(i32::try_from(bytes).unwrap_or(i32::MAX)))
+}
+
+/// The bytes that PostgreSQL holds a value in, but for the header.
+enum Held {
+    Fixed(usize),
+    Varying(usize),
+}
+
+fn held(value: ValueRef<'_>) -> Held {
+    use ValueRef as V;
+    match value {
+        V::Null => Held::Fixed(0),
+        V::Bool(_) => Held::Fixed(1),
+        V::Int2(_) => Held::Fixed(2),
+        V::Int4(_) | V::Float4(_) | V::Date(_) | V::Oid(_) | V::Enum(_) => Held::Fixed(4),
+        V::Int8(_) | V::Float8(_) | V::Time(_) | V::Timestamp(_) | V::Timestamptz(_) => {
+            Held::Fixed(8)
+        }
+        V::Interval(_) | V::Uuid(_) => Held::Fixed(16),
+        V::Text(text) | V::Char(text) | V::Json(text) => Held::Varying(text.len()),
+        V::Bytea(bytes) => Held::Varying(bytes.len()),
+        V::Inet(address) | V::Cidr(address) => Held::Varying(2 + address.bytes().len()),
+        V::Jsonb(json) => Held::Varying(json.bytes().len()),
+        V::Numeric(number) => {
+            let mut sent = Vec::new();
+            number.send(&mut sent);
+            // Digits in groups of four; weight, sign and scale take two bytes, or four if they are large.
+            let [_, _, high, low, ..] = sent.as_slice() else {
+                return Held::Varying(2);
+            };
+            let weight = i16::from_be_bytes([*high, *low]);
+            let scale = number.to_numeric().scale();
+            let short = scale <= 63 && (-64..=63).contains(&weight);
+            Held::Varying(sent.len() - 8 + if short { 2 } else { 4 })
+        }
+        V::Array(array) => Held::Varying(array_bytes(array)),
+    }
+}
+
+/// Dimensions, a bitmap of the nulls if there are some, and the elements, each at a place that its type wants.
+fn array_bytes(array: ArrayRef<'_>) -> usize {
+    const FIXED: usize = 16;
+    if array.is_empty() {
+        return FIXED - HEADER;
+    }
+    let mut nulls = false;
+    let mut elements = 0;
+    for item in array.items() {
+        let (bytes, align): (usize, usize) = match held(item.as_ref()) {
+            _ if item.is_null() => {
+                nulls = true;
+                continue;
+            }
+            Held::Fixed(bytes) if matches!(item, Value::Uuid(_)) => (bytes, 1),
+            Held::Fixed(bytes) => (bytes, bytes.min(8)),
+            Held::Varying(bytes) => (bytes + HEADER, 4),
+        };
+        elements = (elements + bytes).next_multiple_of(align);
+    }
+    let bitmap = if nulls { array.len().div_ceil(8) } else { 0 };
+    let dimensions = 8 * array.dimensions().count();
+    (FIXED + dimensions + bitmap).next_multiple_of(8) + elements - HEADER
+}
 
 /// A number, which may be broken, and the unit behind it: bytes without one.
 fn size(a: &Arguments<'_>) -> Result<Value> {
