@@ -10,7 +10,7 @@ use crate::error::{Result, SqlError};
 use crate::sqlstate;
 use std::sync::OnceLock;
 use vellum_base::maps::HashMap;
-use vellum_row::{Array, Numeric, Pattern, Type, Value, ValueRef, array, json};
+use vellum_row::{Array, Pattern, Type, Value, ValueRef, array, json};
 
 /// A function of the table, or one that only the binder makes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
