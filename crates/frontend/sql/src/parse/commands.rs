@@ -377,10 +377,7 @@ const OPTIONS_OF_DATABASES: [&str; 16] = [
 fn database(parser: &mut Parser<'_>) -> Result<Statement, ParserError> {
     let name = crate::bind::folded(&parser.parse_identifier()?);
     let _ = parser.parse_keyword(Keyword::WITH);
-    while !matches!(
-        parser.peek_token_ref().token,
-        Token::EOF | Token::SemiColon
-    ) {
+    while !matches!(parser.peek_token_ref().token, Token::EOF | Token::SemiColon) {
         let option = match &parser.peek_token_ref().token {
             Token::Word(word) => word.value.to_ascii_lowercase(),
             _ => return parser.expected_ref("an option", parser.peek_token_ref()),

@@ -385,6 +385,8 @@ fn more_rows_than_memory_holds_follow_a_key_under_repeatable_read() {
     client.ok("begin isolation level repeatable read");
     assert_eq!(client.state("delete from p where id = 3"), "23503");
     client.ok("rollback");
-    client.ok("begin isolation level repeatable read; delete from k; delete from p where id = 3; commit");
+    client.ok(
+        "begin isolation level repeatable read; delete from k; delete from p where id = 3; commit",
+    );
     assert_eq!(client.ok("select id from p order by id"), "4\n5");
 }
