@@ -103,7 +103,7 @@ pub struct Options {
     /// Most of the log on disk, in MiB
     #[arg(long, value_name = "MIB", env = "VELLUM_LOG_MIB_MAX")]
     log_mib_max: Option<u64>,
-    /// Most of the temporary files of queries together, in MiB; default: half of what is free on their disk at the start
+    /// Most of the temporary files of queries together, in MiB; default: half of what is free on their disk at the start, 256 at least
     #[arg(long, value_name = "MIB", env = "VELLUM_SPILL_MIB_MAX")]
     spill_mib_max: Option<u64>,
     /// Most transactions at once

@@ -125,6 +125,8 @@ fn file_error(error: &io::Error) -> Error {
             io::ErrorKind::QuotaExceeded.into()
         }
         (None, io::ErrorKind::Other) => io::Error::other(error.to_string()),
+        // The system's quota: a number is what it lacks.
+        (None, io::ErrorKind::QuotaExceeded) => io::ErrorKind::StorageFull.into(),
         (None, kind) => kind.into(),
     })
 }

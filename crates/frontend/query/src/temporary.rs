@@ -3,63 +3,79 @@
 use crate::engine::Engine;
 use datafusion::execution::disk_manager::DiskManager;
 use std::io::{self, Read, Seek, SeekFrom, Write};
-use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tempfile::NamedTempFile;
 
 /// How much all temporary files may take together: those here, and those of operators, whose manager counts its own and is told what is left.
 ///
-/// Concurrency: counts that order nothing (relaxed). Two that write at once may both be refused where one would have had room.
+/// Concurrency: the manager is told under the lock, so that what it knows is of the last change.
 #[derive(Debug)]
 pub(crate) struct Room {
-    bytes_max: AtomicU64,
-    /// Bytes of the files here.
-    written: AtomicU64,
+    counts: Mutex<Counts>,
 }
 
-impl Room {
-    pub fn without_end() -> Self {
-        Self {
-            bytes_max: AtomicU64::new(u64::MAX),
-            written: AtomicU64::new(0),
-        }
-    }
+#[derive(Debug)]
+struct Counts {
+    bytes_max: u64,
+    /// Bytes of the files here.
+    written: u64,
+}
 
-    pub fn limit(&self, bytes_max: u64) {
-        self.bytes_max.store(bytes_max, Ordering::Relaxed);
-    }
-
+impl Counts {
     /// What operators may take.
-    pub fn left(&self) -> u64 {
-        let bytes_max = self.bytes_max.load(Ordering::Relaxed);
-        match bytes_max {
+    fn left(&self) -> u64 {
+        match self.bytes_max {
             u64::MAX => u64::MAX,
-            most => most.saturating_sub(self.written.load(Ordering::Relaxed)),
+            most => most.saturating_sub(self.written),
         }
-    }
-
-    fn take(&self, bytes: u64, disks: &DiskManager) -> io::Result<()> {
-        let before = self.written.fetch_add(bytes, Ordering::Relaxed);
-        let all = before
-            .saturating_add(bytes)
-            .saturating_add(disks.used_disk_space());
-        if all > self.bytes_max.load(Ordering::Relaxed) {
-            self.written.fetch_sub(bytes, Ordering::Relaxed);
-            return Err(io::ErrorKind::QuotaExceeded.into());
-        }
-        self.tell(disks);
-        Ok(())
-    }
-
-    fn give_back(&self, bytes: u64, disks: &DiskManager) {
-        let before = self.written.fetch_sub(bytes, Ordering::Relaxed);
-        debug_assert!(before >= bytes, "they were taken");
-        self.tell(disks);
     }
 
     fn tell(&self, disks: &DiskManager) {
         // Fails where nothing may be spilled.
         let _ = disks.set_max_temp_directory_size(self.left());
+    }
+}
+
+impl Room {
+    pub fn without_end() -> Self {
+        let counts = Counts {
+            bytes_max: u64::MAX,
+            written: 0,
+        };
+        Self {
+            counts: Mutex::new(counts),
+        }
+    }
+
+    pub fn limit(&self, bytes_max: u64) {
+        self.counts().bytes_max = bytes_max;
+    }
+
+    /// What operators may take.
+    pub fn left(&self) -> u64 {
+        self.counts().left()
+    }
+
+    fn take(&self, bytes: u64, disks: &DiskManager) -> io::Result<()> {
+        let mut counts = self.counts();
+        let written = counts.written.saturating_add(bytes);
+        if written.saturating_add(disks.used_disk_space()) > counts.bytes_max {
+            return Err(io::ErrorKind::QuotaExceeded.into());
+        }
+        counts.written = written;
+        counts.tell(disks);
+        Ok(())
+    }
+
+    fn give_back(&self, bytes: u64, disks: &DiskManager) {
+        let mut counts = self.counts();
+        debug_assert!(counts.written >= bytes, "they were taken");
+        counts.written = counts.written.saturating_sub(bytes);
+        counts.tell(disks);
+    }
+
+    fn counts(&self) -> MutexGuard<'_, Counts> {
+        self.counts.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -118,7 +134,11 @@ impl Engine {
         let Some(directory) = self.spill_directory().map_err(io::Error::other)? else {
             return Ok(None);
         };
-        let file = NamedTempFile::new_in(directory).map_err(|error| error.kind())?;
+        // The system's quota, which has no number here, is not what temporary files may take.
+        let file = NamedTempFile::new_in(directory).map_err(|error| match error.kind() {
+            io::ErrorKind::QuotaExceeded => io::ErrorKind::StorageFull,
+            kind => kind,
+        })?;
         let (room, disks) = self.room().map_err(io::Error::other)?;
         Ok(Some(TemporaryFile {
             file,

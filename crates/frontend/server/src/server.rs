@@ -37,6 +37,8 @@ use vellum_sql::{SqlDatabase, SqlError};
 const RULES_BYTES_MAX: u64 = 1 << 20;
 /// Directory of what queries write that does not fit into memory.
 const SPILL: &str = "spill";
+/// What temporary files may take at least if nobody says how much: a disk that is full now may have room later.
+const SPILL_BYTES_LEAST: u64 = 256 << 20;
 /// How long cancelled statements may take to notice, and then sockets that were cut off.
 const LAST_GRACE: Duration = Duration::from_secs(5);
 /// Descriptors that the database and the server need beside one for each client.
@@ -147,7 +149,7 @@ impl Server {
         files::remove_directory(&spill)?;
         database.set_spill_directory(spill);
         database.set_spill_bytes_max(match settings.spill_mib_max {
-            0 => files::free_bytes(&settings.data)? / 2,
+            0 => (files::free_bytes(&settings.data)? / 2).max(SPILL_BYTES_LEAST),
             mib => mib << 20,
         });
         let new_password = credentials::make_first_password(&settings.data, &database)?;

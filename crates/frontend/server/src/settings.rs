@@ -68,7 +68,7 @@ pub struct Settings {
     pub pool_mib: u64,
     /// Most of the log on disk, in MiB.
     pub log_mib_max: u64,
-    /// Most of the temporary files of queries together, in MiB; 0 for half of what is free where they are when the server starts.
+    /// Most of the temporary files of queries together, in MiB; 0 for half of what is free where they are when the server starts, 256 at least.
     pub spill_mib_max: u64,
     /// Most transactions at once.
     pub transactions_max: u16,

@@ -172,7 +172,7 @@ impl SqlDatabase {
         self.shared.queries.spill_into(directory);
     }
 
-    /// Says how many bytes these files may take together, before the first query. What would take more fails (`53200`).
+    /// Says how many bytes these files may take together, before the first query. What would take more fails (`53400`).
     pub fn set_spill_bytes_max(&self, bytes: u64) {
         self.shared.queries.spill_at_most(bytes);
     }

@@ -192,14 +192,14 @@ impl SqlError {
         Self::new(sqlstate::INTERNAL_ERROR, message)
     }
 
-    /// What went wrong with a file for what does not fit into memory: `53100` for a full disk, else `58030`.
+    /// What went wrong with a file for what does not fit into memory: `53400` where all of them take what they may, `53100` for a full disk, else `58030`.
     #[cold]
     pub(crate) fn of_temporary_file(error: &std::io::Error) -> Self {
         // The system's quota has a number.
         if error.kind() == std::io::ErrorKind::QuotaExceeded && error.raw_os_error().is_none() {
             let text = "temporary files take as much as they may";
             let hint = "The server's setting spill_mib_max is the limit of all together.";
-            return Self::new(sqlstate::OUT_OF_MEMORY, text).with_hint(hint);
+            return Self::new(sqlstate::CONFIGURATION_LIMIT_EXCEEDED, text).with_hint(hint);
         }
         let state = match error.kind() {
             std::io::ErrorKind::StorageFull | std::io::ErrorKind::QuotaExceeded => {

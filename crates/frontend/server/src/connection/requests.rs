@@ -155,9 +155,14 @@ impl Connection {
             },
             Request::Execute { portal, rows_max } => {
                 let begun = monotonic_nanos();
+                let runs = session.has_portal(portal);
                 let result = session.execute(portal, rows_max, &mut answers);
                 let lost = answers.lost.take();
-                worked(place.seat(), limits, begun, || session.statement_text());
+                // Where there is no portal, the statement before is not to blame.
+                worked(place.seat(), limits, begun, || match runs {
+                    true => session.statement_text(),
+                    false => format!("portal \"{portal}\"").into(),
+                });
                 match checked(result, lost)? {
                     Progress::Complete => {}
                     Progress::Suspended => answers.out.bare(b's'),

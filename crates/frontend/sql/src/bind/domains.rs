@@ -181,7 +181,7 @@ impl Binder<'_> {
         };
         let node = crate::parse::expression(sql)?;
         let scope = std::mem::take(&mut self.scope);
-        let bound = self.expr(&node);
+        let bound = self.stored(|binder| binder.expr(&node));
         self.scope = scope;
         let expr = self.coerce(bound?, own.ty, own.typmod, CastContext::Assignment)?;
         Ok(Some(expr))

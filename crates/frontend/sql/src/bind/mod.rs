@@ -48,8 +48,8 @@ pub(crate) use scope::{
     Found, Joined, JoinedColumn, Named as NamedTable, OuterScope, Scope, ScopeColumn, ScopeTable,
 };
 pub(crate) use types::{
-    NAME_BYTES, NamedType, TypeNames, cut, folded, kept_name, kept_oid, no_type, object_name,
-    type_label,
+    NAME_BYTES, NamedType, TypeNames, cut, folded, folded_word, kept_name, kept_oid, no_type,
+    object_name, type_label,
 };
 pub(crate) use variable::Variable;
 pub(crate) use window::{WINDOW_SLOTS, Window, WindowCall, WindowKind, check_number};

@@ -11,10 +11,14 @@ pub(crate) const NAME_BYTES: usize = 63;
 
 /// An identifier as PostgreSQL reads it: lower case unless quoted, of ASCII letters alone, cut to 63 bytes.
 pub(crate) fn folded(ident: &ast::Ident) -> String {
-    let mut name = if ident.quote_style.is_some() {
-        ident.value.clone()
-    } else {
-        ident.value.to_ascii_lowercase()
+    folded_word(&ident.value, ident.quote_style.is_some())
+}
+
+/// The same of a word that is no part of a statement yet.
+pub(crate) fn folded_word(word: &str, quoted: bool) -> String {
+    let mut name = match quoted {
+        true => word.to_owned(),
+        false => word.to_ascii_lowercase(),
     };
     let kept = cut(&name).len();
     name.truncate(kept);

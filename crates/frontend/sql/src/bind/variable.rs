@@ -32,7 +32,39 @@ fn ambiguous(name: &str) -> SqlError {
     SqlError::new(sqlstate::AMBIGUOUS_COLUMN, message).with_detail(detail)
 }
 
+/// `0A000`.
+#[cold]
+fn whole_record() -> SqlError {
+    SqlError::unsupported("a record as a whole in DO")
+}
+
 impl Binder<'_> {
+    /// Binds a text that is kept with a relation or a domain: it names none of the code's variables.
+    pub(crate) fn stored<R>(&mut self, work: impl FnOnce(&mut Self) -> R) -> R {
+        let variables = std::mem::take(&mut self.variables);
+        let bound = work(self);
+        self.variables = variables;
+        bound
+    }
+
+    /// Whether a name is that of a record of the code.
+    fn is_record(&self, name: &str) -> bool {
+        let mut variables = self.variables.iter();
+        variables.any(|own| own.record.as_deref() == Some(name))
+    }
+
+    /// `record.*` in a list.
+    ///
+    /// # Errors
+    /// `0A000` if that is a record of the code, and no table.
+    pub(crate) fn refuse_record(&self, name: &str) -> Result<()> {
+        let is_table = || self.scope.tables.iter().any(|table| table.name == name);
+        match self.is_record(name) && !is_table() {
+            true => Err(whole_record()),
+            false => Ok(()),
+        }
+    }
+
     /// A name alone: a column, a variable of the code, or a word that stands for itself.
     pub(super) fn identifier(&mut self, ident: &ast::Ident) -> Result<Bound> {
         let name = folded(ident);
@@ -45,6 +77,15 @@ impl Binder<'_> {
             (Ok(_), Some(_)) => Err(ambiguous(&name)),
             (Err(error), _) if error.sqlstate() == sqlstate::AMBIGUOUS_COLUMN => Err(error),
             (Err(_), Some(variable)) => Ok(variable.bound()),
+            (found, None) if self.is_record(&name) => {
+                let bound = self.column_or_word(found, ident, name);
+                bound.map_err(
+                    |error| match error.sqlstate() == sqlstate::UNDEFINED_COLUMN {
+                        true => whole_record(),
+                        false => error,
+                    },
+                )
+            }
             (found, None) => self.column_or_word(found, ident, name),
         }
     }

@@ -74,6 +74,7 @@ impl<'q> Finding<'q> {
             }
         }
         self.sorter = Some(sorter);
+        run.give_back(std::mem::take(&mut self.kept));
         Ok(())
     }
 }

@@ -43,8 +43,6 @@ pub(super) enum Due {
 
 /// Rows that have to have a target, and are looked at together at the end. (What is looked at later finds what the statement inserts behind it.)
 const DUES_MAX: usize = 4096;
-/// Rows that are looked at first where one is enough to keep a key.
-const FIRST_CHILDREN: usize = 16;
 
 impl Run<'_, '_> {
     /// A row was inserted, or (with `old`) changed.
@@ -311,19 +309,14 @@ impl Run<'_, '_> {
             return Ok(());
         }
         // Mostly the first that is found forbids it, however many there are.
-        for most in [FIRST_CHILDREN, usize::MAX] {
-            let found = self.children(foreign, old, most)?;
-            if self.repeatable {
-                self.look_beside(foreign, old, action)?;
-            }
-            for key in &found {
-                self.forbids(foreign, old, key)?;
-            }
-            if found.len() < most {
-                break;
-            }
+        self.each_child(foreign, old, &mut |key, _| {
+            self.forbids(foreign, old, key)?;
+            Ok(Flow::More)
+        })?;
+        match self.repeatable {
+            true => self.look_beside(foreign, old, action),
+            false => Ok(()),
         }
-        Ok(())
     }
 
     /// Whether a row has the values of a foreign key that `row` has.
@@ -376,27 +369,6 @@ impl Run<'_, '_> {
         Ok(self.transaction.get(storage, &key, |_| ())?.is_some())
     }
 
-    /// The keys of rows that refer to a key, so many at most.
-    ///
-    /// # Errors
-    /// `53200` for more than fit into memory.
-    fn children(&self, foreign: &Foreign, old: &[Value], most: usize) -> Result<Vec<Vec<u8>>> {
-        let (mut found, mut kept) = (Vec::new(), 0);
-        self.each_child(foreign, old, &mut |key, _| {
-            let size = key.len() + size_of::<Vec<u8>>();
-            self.keep(size)?;
-            kept += size;
-            found.push(key.to_vec());
-            Ok(match found.len() < most {
-                true => Flow::More,
-                false => Flow::Enough,
-            })
-        })?;
-        // They are looked at at once.
-        self.give_back(kept);
-        Ok(found)
-    }
-
     /// Calls `each` with the key and the bytes of every row that refers to a key.
     pub(super) fn each_child(
         &self,
@@ -440,7 +412,7 @@ impl Run<'_, '_> {
         let storage = foreign.child.table().storage.table(self.transaction)?;
         match self.transaction.newest(storage, key)? {
             Newest::Running { live: false, by } => Err(self.waits_for(Obstacle::Writer(by))),
-            // Changed since. What became of it was looked at beside; else the statement starts over.
+            // Changed since. What became of it is looked at beside; else the statement starts over.
             Newest::Nothing | Newest::Committed { .. } | Newest::Running { live: true, .. }
                 if self.repeatable =>
             {
@@ -460,27 +432,22 @@ impl Run<'_, '_> {
         let now = self.engine.begin_with(options)?;
         let beside = self.beside(&now);
         let storage = foreign.child.table().storage.table(self.transaction)?;
-        for key in beside.children(foreign, old, usize::MAX)? {
-            let forbidden = matches!(action, Action::NoAction | Action::Restrict);
-            match self.transaction.newest(storage, &key)? {
+        let forbidden = matches!(action, Action::NoAction | Action::Restrict);
+        beside.each_child(foreign, old, &mut |key, _| {
+            match self.transaction.newest(storage, key)? {
                 // What this transaction sees, or has changed itself.
-                Newest::Seen { .. } => {}
-                Newest::Running { live: false, by } => {
-                    return Err(self.waits_for(Obstacle::Writer(by)));
-                }
+                Newest::Seen { .. } => Ok(Flow::More),
+                Newest::Running { live: false, by } => Err(self.waits_for(Obstacle::Writer(by))),
                 Newest::Running { live: true, .. } | Newest::Committed { live: true }
                     if forbidden =>
                 {
-                    return Err(self.still_referred(foreign, old));
+                    Err(self.still_referred(foreign, old))
                 }
                 // What is to be changed: whether that is a conflict depends on how the other ends.
-                Newest::Running { live: true, by } => {
-                    return Err(self.waits_for(Obstacle::Writer(by)));
-                }
-                _ => return Err(vellum::Error::Conflict.into()),
+                Newest::Running { live: true, by } => Err(self.waits_for(Obstacle::Writer(by))),
+                _ => Err(vellum::Error::Conflict.into()),
             }
-        }
-        Ok(())
+        })
     }
 }
 

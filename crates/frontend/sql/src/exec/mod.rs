@@ -781,7 +781,8 @@ pub(crate) fn bytes_of(value: &Value) -> usize {
         Value::Text(text) | Value::Char(text) | Value::Json(text) => text.len(),
         Value::Bytea(bytes) => bytes.len(),
         Value::Array(array) => array.as_ref().bytes().len(),
-        Value::Jsonb(_) | Value::Numeric(_) => 64,
+        Value::Jsonb(json) => json.as_ref().bytes().len(),
+        Value::Numeric(_) => 64,
         _ => 0,
     };
     size_of::<Value>() + heap

@@ -417,6 +417,7 @@ pub(super) fn call<'a>(
                 let value = argument.eval(frame)?;
                 if !value.is_null() {
                     output(value.as_ref(), frame.env.settings(), &mut text);
+                    check_length(text.len())?;
                 }
             }
             return Ok(Out::Own(Value::text(text)));

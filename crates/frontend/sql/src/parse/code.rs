@@ -11,7 +11,7 @@ mod loops;
 mod variables;
 
 pub(crate) use loops::Turns;
-pub(crate) use variables::{Declared, Targets};
+pub(crate) use variables::{Declared, Targets, names_in};
 
 use self::variables::{Known, split_into};
 use super::conditions::{state_of, states_named};
@@ -166,12 +166,6 @@ pub(crate) fn selected_into(text: &str) -> Result<Option<String>> {
         };
     }
     Ok(None)
-}
-
-/// Whether one of these words stands in a text. It may be in a literal or in a longer word.
-pub(crate) fn mentions(text: &str, words: &[&str]) -> bool {
-    let text = text.to_ascii_lowercase();
-    words.iter().any(|word| text.contains(word))
 }
 
 /// An unquoted word, in small letters.

@@ -353,18 +353,48 @@ fn code(parser: &mut Parser<'_>) -> Result<Statement, ParserError> {
     }
 }
 
+/// What a database may be made with.
+const OPTIONS_OF_DATABASES: [&str; 16] = [
+    "allow_connections",
+    "collation_version",
+    "connection",
+    "encoding",
+    "icu_locale",
+    "is_template",
+    "lc_collate",
+    "lc_ctype",
+    "locale",
+    "locale_provider",
+    "location",
+    "oid",
+    "owner",
+    "strategy",
+    "tablespace",
+    "template",
+];
+
 /// `CREATE DATABASE name` behind that, with options, whose values are of no account: there is nothing to make.
 fn database(parser: &mut Parser<'_>) -> Result<Statement, ParserError> {
     let name = crate::bind::folded(&parser.parse_identifier()?);
-    loop {
-        match &parser.peek_token_ref().token {
-            Token::EOF | Token::SemiColon => break,
-            Token::Word(_)
-            | Token::Eq
-            | Token::Minus
-            | Token::Number(..)
-            | Token::SingleQuotedString(_) => parser.advance_token(),
+    let _ = parser.parse_keyword(Keyword::WITH);
+    while !matches!(parser.peek_token_ref().token, Token::EOF | Token::SemiColon) {
+        let option = match &parser.peek_token_ref().token {
+            Token::Word(word) => word.value.to_ascii_lowercase(),
             _ => return parser.expected_ref("an option", parser.peek_token_ref()),
+        };
+        if !OPTIONS_OF_DATABASES.contains(&option.as_str()) {
+            return parser.expected_ref("an option of a database", parser.peek_token_ref());
+        }
+        parser.advance_token();
+        if option == "connection" {
+            parser.expect_keyword(Keyword::LIMIT)?;
+        }
+        let _ = parser.consume_token(&Token::Eq);
+        let negative = parser.consume_token(&Token::Minus);
+        match &parser.peek_token_ref().token {
+            Token::Number(..) => parser.advance_token(),
+            Token::Word(_) | Token::SingleQuotedString(_) if !negative => parser.advance_token(),
+            _ => return parser.expected_ref("a value", parser.peek_token_ref()),
         }
     }
     Ok(Command::Database(name).carried())

@@ -46,7 +46,7 @@ pub(crate) mod walk;
 
 pub(crate) use absent::{Absent, Name as AbsentName, Shape as AbsentShape};
 pub(crate) use code::{
-    CodeBlock, Condition, Declared, Raise, Step, Targets, Turns, code, mentions, selected_into,
+    CodeBlock, Condition, Declared, Raise, Step, Targets, Turns, code, names_in, selected_into,
 };
 pub(crate) use commands::{Command, Reindexed};
 pub(crate) use conditions::{state_of, states_named};

@@ -748,7 +748,8 @@ fn said_of_column(
                 return parser.expected_ref("a method of compression", parser.peek_token_ref());
             }
         }
-        while options {
+        let mut more = options;
+        while more {
             let name = parser.parse_identifier()?.value.to_ascii_lowercase();
             if !["n_distinct", "n_distinct_inherited"].contains(&&*name) {
                 return parser.expected_ref("an option of a column", parser.peek_token_ref());
@@ -758,9 +759,9 @@ fn said_of_column(
                 let _ = parser.consume_token(&Token::Minus);
                 parser.parse_number_value()?;
             }
-            if !parser.consume_token(&Token::Comma) {
+            more = parser.consume_token(&Token::Comma);
+            if !more {
                 parser.expect_token(&Token::RParen)?;
-                break;
             }
         }
         let options = carried(IDENTITY, Some(column), [Clause::Statistics]);

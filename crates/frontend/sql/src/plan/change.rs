@@ -419,7 +419,7 @@ impl Binder<'_> {
             Some(Default::Expression(sql)) => {
                 let node = crate::parse::expression(sql)?;
                 let scope = std::mem::take(&mut self.scope);
-                let bound = self.expr(&node);
+                let bound = self.stored(|binder| binder.expr(&node));
                 self.scope = scope;
                 let (ty, typmod) = (column.ty, column.typmod);
                 self.coerce(bound?, ty, typmod, CastContext::Assignment)

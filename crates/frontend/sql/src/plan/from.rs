@@ -245,7 +245,7 @@ impl Binder<'_> {
         let lasting = !self.catalog.is_temporary(relation.namespace);
         let lasting = std::mem::replace(&mut self.lasting_only, lasting);
         let reader = std::mem::replace(&mut self.reader, Reader::of(relation));
-        let bound = work(self);
+        let bound = self.stored(work);
         self.reader = reader;
         self.lasting_only = lasting;
         self.outer = outer;

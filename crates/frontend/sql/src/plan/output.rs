@@ -64,6 +64,7 @@ impl Binder<'_> {
                     _,
                 ) => {
                     let (_, table) = crate::bind::object_name(name)?;
+                    self.refuse_record(&table)?;
                     self.all_columns(Some(&table), &mut output, &mut columns)
                         .map_err(|error| error.at(self.place(name)))?;
                     continue;

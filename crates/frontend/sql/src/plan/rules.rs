@@ -54,7 +54,8 @@ impl Binder<'_> {
         sorted.sort_by(|a, b| a.name.cmp(&b.name));
         for check in sorted {
             let node = crate::parse::expression(&check.expression)?;
-            checks.push((check.name.to_string(), self.condition(&node, "CHECK")?));
+            let bound = self.stored(|binder| binder.condition(&node, "CHECK"))?;
+            checks.push((check.name.to_string(), bound));
         }
         let generated = self.generated(relation)?;
         let domains = self.domains_in(relation)?;
@@ -102,7 +103,8 @@ impl Binder<'_> {
                 continue;
             };
             let column = table.schema.column(position);
-            let bound = self.expr(&crate::parse::expression(sql)?)?;
+            let node = crate::parse::expression(sql)?;
+            let bound = self.stored(|binder| binder.expr(&node))?;
             let context = CastContext::Assignment;
             let expr = self.coerce(bound, column.ty, column.typmod, context)?;
             generated.push((position, expr));

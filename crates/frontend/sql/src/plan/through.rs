@@ -362,7 +362,7 @@ impl Binder<'_> {
             if let Some(sql) = own.find_map(|number| goal.own_default(depth, number)) {
                 let node = crate::parse::expression(sql)?;
                 let scope = std::mem::take(&mut self.scope);
-                let bound = self.expr(&node);
+                let bound = self.stored(|binder| binder.expr(&node));
                 self.scope = scope;
                 return self.coerce(bound?, column.ty, column.typmod, CastContext::Assignment);
             }

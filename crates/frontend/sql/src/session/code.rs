@@ -21,10 +21,11 @@ use super::{Progress, Session};
 use crate::bind::Variable;
 use crate::error::{Fields, Result, SqlError};
 use crate::parse::{self, state_of, states_named, with_stack};
-use crate::parse::{CodeBlock, Command, Condition, Raise, Step, code, mentions, selected_into};
+use crate::parse::{CodeBlock, Command, Condition, Raise, Step, code, names_in, selected_into};
 use crate::sqlstate::{self, SqlState};
 use crate::wire::{CommandTag, CopyShape, Field, Format, OutputRow, Sink, Told};
 use sqlparser::ast::{SetExpr, Statement};
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use vellum_row::{Type, Value, output};
 
@@ -204,8 +205,8 @@ impl Session {
                 }
                 Step::Into { text, targets } => {
                     let statements = self.prepare_code(text, handled)?;
-                    let count = self.code_into(&statements, targets, sink)?;
-                    self.code_found = count > 0;
+                    let found = self.code_into(&statements, targets, true, sink)?;
+                    self.code_found = found;
                     Flow::Next
                 }
                 Step::Execute { text, targets } => {
@@ -215,7 +216,7 @@ impl Session {
                     let done = match targets.names.is_empty() {
                         true => with_stack(|| self.code_statements(&statements, true, sink)),
                         false => self
-                            .code_into(&statements, targets, sink)
+                            .code_into(&statements, targets, false, sink)
                             .map(|_| Flow::Next),
                     };
                     // It tells of statements that stand in the code.
@@ -316,23 +317,22 @@ impl Session {
         handled: Option<&SqlError>,
     ) -> Result<Vec<Arc<Prepared>>> {
         self.code_variables.clear();
-        if !mentions(text, &VARIABLES) && !self.names_variables(text) {
+        let Some(words) = self.words_of_variables(text)? else {
             return with_stack(|| self.prepare_text(text));
-        }
+        };
         let statements = with_stack(|| parse::statements(text))?.into_iter();
         let statements = statements.map(|statement| Self::prepare_one(text, statement, &[]));
         let statements = statements.collect();
-        // The first of a name is meant: that of the innermost block.
-        for own in self.code_scope.iter().rev() {
-            own.show(&mut self.code_variables);
-        }
+        self.show_variables(&words);
         let mut show = |name: &str, value: Value, ty: Type| {
-            self.code_variables.push(Variable {
-                record: None,
-                name: name.to_owned(),
-                value,
-                ty,
-            });
+            if !self.code_scope.iter().any(|own| own.name() == name) {
+                self.code_variables.push(Variable {
+                    record: None,
+                    name: name.to_owned(),
+                    value,
+                    ty,
+                });
+            }
         };
         show("found", Value::Bool(self.code_found), Type::Bool);
         if let Some(error) = handled {
@@ -341,6 +341,25 @@ impl Session {
             show("sqlstate", Value::text(state.as_str()), Type::Text);
         }
         Ok(statements)
+    }
+
+    /// The words of a text, if one of them may be that of a variable.
+    ///
+    /// # Errors
+    /// `42601` for what is no text of SQL.
+    fn words_of_variables(&self, text: &str) -> Result<Option<BTreeSet<String>>> {
+        let own = self.code_scope.iter().map(|own| own.name());
+        let names = || own.clone().chain(VARIABLES);
+        // Most texts name none, and need not be taken apart to see that.
+        let lower = text.to_ascii_lowercase();
+        let stands =
+            |name: &str| name.contains('"') || lower.contains(name.to_ascii_lowercase().as_str());
+        if !names().any(stands) {
+            return Ok(None);
+        }
+        let words = names_in(text)?;
+        let named = names().any(|name| words.contains(name));
+        Ok(named.then_some(words))
     }
 
     /// Statements of SQL.
@@ -369,6 +388,11 @@ impl Session {
             );
             if shows && !queries {
                 return Err(no_destination());
+            }
+            // Where a statement is kept, nothing of the code can be named in it.
+            let is_run = matches!(statement, Statement::Explain { .. } | Statement::Update(_));
+            if !is_run {
+                self.code_variables.clear();
             }
             match self.command(prepared, &[], &[], false, sink)? {
                 Progress::Complete => {}
@@ -413,7 +437,12 @@ impl Session {
             )));
         };
         let mut rows = Vec::new();
-        self.run_program(prepared, &[], &[], Output::Values(&mut rows))?;
+        let output = Output::First {
+            rows: &mut rows,
+            most: 2,
+            stops: true,
+        };
+        self.run_program(prepared, &[], &[], output)?;
         if rows.len() > 1 {
             let text = "query returned more than one row";
             return Err(SqlError::new(sqlstate::CARDINALITY_VIOLATION, text));

@@ -7,6 +7,7 @@ use super::encode::{encode, format_of};
 use super::explain::Asked;
 use super::extended::ends_transaction;
 use super::known_settings::shown_name;
+use super::maintenance::marked_constraints;
 use super::run::{Output, Prepared};
 use super::setting_value;
 use super::simple::is_program;
@@ -130,7 +131,10 @@ impl Session {
                 self.channel_statement(statement)?
             }
             Statement::Analyze(analyze) => self.analyze(analyze, sink)?,
-            Statement::Update(update) => self.mark_constraints(update)?,
+            Statement::Update(update) => match marked_constraints(update) {
+                Some(name) => self.mark_constraints(prepared, name, params)?,
+                None => return Err(SqlError::internal("a program")),
+            },
             Statement::Copy { .. } => {
                 return self.copy(statement, &prepared.text, describe, sink);
             }

@@ -1,7 +1,7 @@
 //! The settings that there are: what each is at first, what it may be, and what it is about.
 
 use super::passive_settings::PASSIVE;
-use super::setting_value::bound;
+use super::setting_value::six_digits;
 
 /// A setting that there is.
 pub(super) struct Known {
@@ -30,6 +30,8 @@ pub(super) enum Kind {
     Pages(i32, i32),
     Integer(i32, i32),
     Real(f64, f64),
+    /// The same in milliseconds.
+    RealMilliseconds(f64, f64),
     /// One of these words.
     OneOf(&'static [&'static str]),
     /// Cannot be set.
@@ -40,7 +42,7 @@ impl Kind {
     /// What its number counts.
     pub fn unit(self) -> Option<&'static str> {
         Some(match self {
-            Self::Milliseconds(..) => "ms",
+            Self::Milliseconds(..) | Self::RealMilliseconds(..) => "ms",
             Self::Seconds(..) => "s",
             Self::Bytes(..) => "B",
             Self::Kilobytes(..) => "kB",
@@ -53,7 +55,7 @@ impl Kind {
     pub fn vartype(self) -> &'static str {
         match self {
             Self::Bool | Self::Only(_) => "bool",
-            Self::Real(..) => "real",
+            Self::Real(..) | Self::RealMilliseconds(..) => "real",
             Self::OneOf(_) => "enum",
             Self::Text | Self::Fixed => "string",
             _ => "integer",
@@ -69,7 +71,9 @@ impl Kind {
             | Self::Kilobytes(least, most)
             | Self::Pages(least, most)
             | Self::Integer(least, most) => Some((least.to_string(), most.to_string())),
-            Self::Real(least, most) => Some((bound(least), bound(most))),
+            Self::Real(least, most) | Self::RealMilliseconds(least, most) => {
+                Some((six_digits(least), six_digits(most)))
+            }
             _ => None,
         }
     }

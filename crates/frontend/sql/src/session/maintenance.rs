@@ -3,6 +3,7 @@
 //! Indexes are trees that are cleaned and merged as they are used, and that a checksum stands behind: REINDEX finds out whether it could, and does nothing.
 //! No transaction can be prepared.
 
+use super::run::{Output, Prepared};
 use super::{Session, TransactionStatus};
 use crate::bind::object_name;
 use crate::catalog::{Kind, Named};
@@ -12,6 +13,7 @@ use crate::parse::{Command, Reindexed, with_stack};
 use crate::sqlstate::{self, SqlState};
 use crate::wire::{CommandTag, Sink};
 use sqlparser::ast;
+use vellum_row::Value;
 
 impl Session {
     /// Runs one of them.
@@ -54,28 +56,53 @@ impl Session {
         }
     }
 
-    /// `UPDATE pg_constraint SET convalidated = …`: whatever it says, VALIDATE CONSTRAINT looks at the rows of a foreign key.
+    /// `UPDATE pg_constraint SET convalidated = …`: whatever it says, VALIDATE CONSTRAINT looks at the rows of a foreign key. What it reads is read; a table of that name
+    /// that is no system relation is updated.
     ///
     /// # Errors
-    /// `42501`; of its condition.
-    pub(super) fn mark_constraints(&mut self, update: &ast::Update) -> Result<CommandTag> {
+    /// `42501`, `25006`; of its condition and of what it assigns.
+    pub(super) fn mark_constraints(
+        &mut self,
+        prepared: &Prepared,
+        name: &ast::ObjectName,
+        params: &[Value],
+    ) -> Result<CommandTag> {
         self.start_statement()?;
+        let search_path = self.search_path();
+        let named = self.surroundings(&search_path, "").binder().named(name)?;
+        let own = match named {
+            Some(Named::Relation(oid)) => {
+                let found = self.image().relation(oid);
+                found.is_some_and(|found| !matches!(found.kind, Kind::System(_)))
+            }
+            _ => false,
+        };
+        let read = match &prepared.inner {
+            _ if own => prepared,
+            Some(inner) => &**inner,
+            None => return Err(SqlError::internal("an update without its rows")),
+        };
+        if !own {
+            self.require_superuser("permission denied for table pg_constraint")?;
+            let open = self.open.as_ref();
+            if open.is_some_and(|open| open.characteristics.read_only) {
+                let text = "cannot execute UPDATE in a read-only transaction";
+                return Err(SqlError::new(sqlstate::READ_ONLY_SQL_TRANSACTION, text));
+            }
+        }
+        let done = with_stack(|| self.run_program(read, params, &[], Output::Drop))?;
+        self.code_found = done.rows() > 0;
+        Ok(CommandTag::counted("UPDATE", done.rows()))
+    }
+
+    /// # Errors
+    /// `42501` with that text.
+    fn require_superuser(&self, text: &str) -> Result<()> {
         let role = self.image().role(&self.options.user);
-        if role.is_none_or(|role| !role.superuser) {
-            let text = "permission denied for table pg_constraint";
-            return Err(SqlError::new(sqlstate::INSUFFICIENT_PRIVILEGE, text));
+        match role.is_some_and(|role| role.superuser) {
+            true => Ok(()),
+            false => Err(SqlError::new(sqlstate::INSUFFICIENT_PRIVILEGE, text)),
         }
-        let mut text = format!("SELECT count(*) FROM {}", update.table);
-        if let Some(condition) = &update.selection {
-            text = format!("{text} WHERE {condition}");
-        }
-        let statements = with_stack(|| self.prepare_text(&text))?;
-        let (count, _) = with_stack(|| self.only_value(&statements))?;
-        let count = count
-            .as_ref()
-            .as_i64()
-            .and_then(|count| u64::try_from(count).ok());
-        Ok(CommandTag::counted("UPDATE", count.unwrap_or(0)))
     }
 
     /// There is one database. Tools go on where they are told that it is there.
@@ -99,11 +126,9 @@ impl Session {
 
     fn checkpoint(&mut self) -> Result<CommandTag> {
         self.start_statement()?;
-        let role = self.image().role(&self.options.user);
-        if role.is_none_or(|role| !role.superuser) {
-            let text = "must be superuser or have privileges of pg_checkpoint to do CHECKPOINT";
-            return Err(SqlError::new(sqlstate::INSUFFICIENT_PRIVILEGE, text));
-        }
+        self.require_superuser(
+            "must be superuser or have privileges of pg_checkpoint to do CHECKPOINT",
+        )?;
         self.shared.engine.checkpoint()?;
         Ok(CommandTag::plain("CHECKPOINT"))
     }
@@ -141,11 +166,7 @@ impl Session {
                     let text = "can only reindex the currently open database";
                     return Err(SqlError::new(sqlstate::FEATURE_NOT_SUPPORTED, text));
                 }
-                let role = catalog.role(&self.options.user);
-                if role.is_none_or(|role| !role.superuser) {
-                    let message = format!("must be owner of database {shown}");
-                    return Err(SqlError::new(sqlstate::INSUFFICIENT_PRIVILEGE, message));
-                }
+                self.require_superuser(&format!("must be owner of database {shown}"))?;
             }
             Reindexed::Index | Reindexed::Table => {
                 if let Some(schema) = schema
@@ -204,27 +225,44 @@ pub(super) fn no_schema(name: &str) -> SqlError {
     SqlError::new(sqlstate::INVALID_SCHEMA_NAME, message)
 }
 
-/// Whether a statement marks constraints as validated or not, and does nothing else.
-pub(super) fn marks_constraints(update: &ast::Update) -> bool {
-    let is_named = |name: &ast::ObjectName, wanted: &str| {
-        let last = name.0.last().and_then(ast::ObjectNamePart::as_ident);
-        last.is_some_and(|last| last.value.eq_ignore_ascii_case(wanted))
-    };
+/// The relation of a statement that marks constraints as validated or not, and does nothing else, by its name.
+pub(super) fn marked_constraints(update: &ast::Update) -> Option<&ast::ObjectName> {
     let ast::TableFactor::Table { name, .. } = &update.table.relation else {
-        return false;
+        return None;
     };
+    let (schema, relation) = object_name(name).ok()?;
+    let own = relation == "pg_constraint" && schema.is_none_or(|schema| schema == "pg_catalog");
     let alone = update.from.is_none() && update.returning.is_none();
-    if !alone || !is_named(name, "pg_constraint") {
-        return false;
-    }
-    let own = object_name(name)
-        .is_ok_and(|(schema, _)| schema.is_none_or(|schema| schema == "pg_catalog"));
     let [assignment] = update.assignments.as_slice() else {
-        return false;
+        return None;
     };
     let marks = match &assignment.target {
-        ast::AssignmentTarget::ColumnName(column) => is_named(column, "convalidated"),
+        ast::AssignmentTarget::ColumnName(column) => {
+            object_name(column).is_ok_and(|(_, column)| column == "convalidated")
+        }
         ast::AssignmentTarget::Tuple(_) => false,
     };
-    own && marks
+    (own && alone && marks).then_some(name)
+}
+
+/// The query of what such a statement assigns, of the rows that it changes.
+pub(super) fn rows_marked(update: &ast::Update) -> Option<ast::Statement> {
+    marked_constraints(update)?;
+    let template = crate::parse::statements("SELECT CAST(NULL AS boolean)").ok()?;
+    let mut query = match template.into_iter().next()? {
+        ast::Statement::Query(query) => query,
+        _ => return None,
+    };
+    let ast::SetExpr::Select(select) = &mut *query.body else {
+        return None;
+    };
+    select.from = vec![update.table.clone()];
+    select.selection.clone_from(&update.selection);
+    let (Some(ast::SelectItem::UnnamedExpr(ast::Expr::Cast { expr, .. })), Some(assignment)) =
+        (select.projection.first_mut(), update.assignments.first())
+    else {
+        return None;
+    };
+    **expr = assignment.value.clone();
+    Some(ast::Statement::Query(query))
 }

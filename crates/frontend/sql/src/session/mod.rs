@@ -306,6 +306,11 @@ impl Session {
         self.cancel.is_shut_down()
     }
 
+    /// Whether there is a portal, or a cursor, of this name.
+    pub fn has_portal(&self, name: &str) -> bool {
+        self.portals.contains(name) || self.cursors.contains(name)
+    }
+
     /// The text of the statement that it ran last.
     pub fn statement_text(&self) -> Arc<str> {
         self.activity.now().query

@@ -35,7 +35,7 @@ const LOG_COMPRESSIONS: &[&str] = &["pglz", "lz4", "zstd", "on", "off"];
 
 /// All of them, in order.
 #[rustfmt::skip]
-pub(super) const PASSIVE: [Known; 122] = [
+pub(super) const PASSIVE: [Known; 124] = [
     passive("array_nulls", "on", Kind::Only(true)),
     passive("autovacuum", "on", Kind::Fixed),
     passive("backend_flush_after", "0", Kind::Pages(0, 256)),
@@ -145,13 +145,15 @@ pub(super) const PASSIVE: [Known; 122] = [
     guarded("track_wal_io_timing", "off", Kind::Bool),
     passive("transform_null_equals", "off", Kind::Only(false)),
     guarded("update_process_title", "on", Kind::Bool),
-    passive("vacuum_cost_delay", "0", Kind::Milliseconds(0, 100)),
+    passive("vacuum_cost_delay", "0", Kind::RealMilliseconds(0.0, 100.0)),
     passive("vacuum_cost_limit", "200", Kind::Integer(1, 10_000)),
     passive("vacuum_cost_page_dirty", "20", PAGE_COST),
     passive("vacuum_cost_page_hit", "1", PAGE_COST),
     passive("vacuum_cost_page_miss", "2", PAGE_COST),
+    passive("vacuum_failsafe_age", "1600000000", Kind::Integer(0, 2_100_000_000)),
     passive("vacuum_freeze_min_age", "50000000", Kind::Integer(0, 1_000_000_000)),
     passive("vacuum_freeze_table_age", "150000000", Kind::Integer(0, AGE_MAX)),
+    passive("vacuum_multixact_failsafe_age", "1600000000", Kind::Integer(0, 2_100_000_000)),
     passive("vacuum_multixact_freeze_min_age", "5000000", Kind::Integer(0, 1_000_000_000)),
     passive("vacuum_multixact_freeze_table_age", "150000000", Kind::Integer(0, AGE_MAX)),
     guarded("wal_compression", "off", Kind::OneOf(LOG_COMPRESSIONS)),

@@ -88,6 +88,12 @@ pub(super) enum Output<'o> {
     Drop,
     /// Kept as values, against the statement's memory.
     Values(&'o mut Vec<Vec<Value>>),
+    /// The same of the first ones. The others are passed over, or, if the statement only reads, not looked for.
+    First {
+        rows: &'o mut Vec<Vec<Value>>,
+        most: usize,
+        stops: bool,
+    },
 }
 
 /// What a statement is run for.
@@ -450,11 +456,19 @@ impl Session {
                 if matches!(output, Output::Drop) {
                     return Ok(Flow::More);
                 }
-                if let Output::Values(rows) = output {
-                    let row: Vec<Value> = row.iter().map(|out| out.as_ref().to_value()).collect();
-                    run.keep_row(&row)?;
-                    rows.push(row);
-                    return Ok(Flow::More);
+                let (rows, most, stops) = match output {
+                    Output::Values(rows) => (Some(&mut **rows), usize::MAX, false),
+                    Output::First { rows, most, stops } => (Some(&mut **rows), *most, *stops),
+                    _ => (None, 0, false),
+                };
+                if let Some(rows) = rows {
+                    if rows.len() < most {
+                        let row = row.iter().map(|out| out.as_ref().to_value());
+                        let row: Vec<Value> = row.collect();
+                        run.keep_row(&row)?;
+                        rows.push(row);
+                    }
+                    return Ok(Flow::enough_if(stops && !writes && rows.len() >= most));
                 }
                 body.clear();
                 if let Output::Store(rows, schema) = output {
@@ -482,7 +496,8 @@ impl Session {
                         let new = || RowStore::new(self.shared.queries.clone(), memory);
                         kept.get_or_insert_with(new).push(body)?;
                     }
-                    Output::Store(..) | Output::Values(_) | Output::Drop => {}
+                    Output::Store(..) | Output::Values(_) | Output::First { .. } | Output::Drop => {
+                    }
                 }
                 Ok(Flow::More)
             };
@@ -513,7 +528,7 @@ impl Session {
                     // They stand before the error.
                     Output::Store(..) if !writes && error.is_of_data() => {}
                     Output::Store(rows, _) => rows.clear(),
-                    Output::Values(rows) => rows.clear(),
+                    Output::Values(rows) | Output::First { rows, .. } => rows.clear(),
                     Output::Tell(..) | Output::Drop => {}
                 }
                 return Err(error);

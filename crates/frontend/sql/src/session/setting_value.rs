@@ -26,7 +26,7 @@ pub(super) fn checked(name: &str, kind: Kind, value: &str) -> Result<String> {
             if words.contains(&&*lower) {
                 return Ok(lower);
             }
-            if let Some(word) = same_as(name, &lower) {
+            if let Some(word) = same_as(name, words, &lower) {
                 return Ok(word.to_owned());
             }
             let hint = format!("Available values: {}.", words.join(", "));
@@ -38,7 +38,8 @@ pub(super) fn checked(name: &str, kind: Kind, value: &str) -> Result<String> {
         Kind::Bytes(least, most) => number(name, value, &BYTES, (least, most)),
         Kind::Kilobytes(least, most) => number(name, value, &SIZES, (least, most)),
         Kind::Pages(least, most) => number(name, value, &PAGES, (least, most)),
-        Kind::Real(least, most) => real(name, value, (least, most)),
+        Kind::Real(least, most) => real(name, value, &[], (least, most)),
+        Kind::RealMilliseconds(least, most) => real(name, value, &TIMES, (least, most)),
     }
 }
 
@@ -60,30 +61,40 @@ fn boolean(name: &str, value: &str) -> Result<bool> {
 }
 
 /// A number with a point, of which six digits are kept.
-fn real(name: &str, value: &str, (least, most): (f64, f64)) -> Result<String> {
-    let number: f64 = value.trim().parse().map_err(|_| invalid(name, value))?;
-    if number.is_nan() {
-        return Err(invalid(name, value));
-    }
-    let kept: f64 = format!("{number:.5e}").parse().unwrap_or(number);
+fn real(
+    name: &str,
+    value: &str,
+    units: &[(u64, &'static str)],
+    (least, most): (f64, f64),
+) -> Result<String> {
+    let (number, base) = measured(name, value, units)?;
     if number < least || number > most {
         let message = format!(
-            "{kept} is outside the valid range for parameter \"{name}\" ({} .. {})",
-            bound(least),
-            bound(most)
+            "{}{} is outside the valid range for parameter \"{name}\" ({} .. {})",
+            six_digits(number),
+            behind(base),
+            six_digits(least),
+            six_digits(most)
         );
         return Err(SqlError::new(sqlstate::INVALID_PARAMETER_VALUE, message));
     }
-    Ok(format!("{kept}"))
+    Ok(six_digits(number))
 }
 
-/// A bound of a range as it is told.
-pub(super) fn bound(number: f64) -> String {
-    match number == f64::MAX {
-        true => "1.79769e+308".to_owned(),
-        false if number == 1e6 => "1e+06".to_owned(),
-        false => format!("{number}"),
+/// A number as C's `%g` writes it: six digits, and a power of ten where that is shorter.
+pub(super) fn six_digits(number: f64) -> String {
+    let exact = format!("{number:.5e}");
+    let Some((digits, exponent)) = exact.split_once('e') else {
+        return exact;
+    };
+    let exponent: i32 = exponent.parse().unwrap_or(0);
+    if (-4..6).contains(&exponent) {
+        let rounded: f64 = exact.parse().unwrap_or(number);
+        return format!("{rounded}");
     }
+    let digits = digits.trim_end_matches('0').trim_end_matches('.');
+    let sign = if exponent < 0 { '-' } else { '+' };
+    format!("{digits}e{sign}{:02}", exponent.unsigned_abs())
 }
 
 /// The same of a setting that there is.
@@ -117,28 +128,37 @@ pub(super) fn cut_notice(name: &str, value: &str) -> Option<Fields> {
 }
 
 /// What words say that PostgreSQL takes and does not tell of.
-fn same_as(name: &str, value: &str) -> Option<&'static str> {
+fn same_as(name: &str, words: &[&str], value: &str) -> Option<&'static str> {
     Some(match (name, value) {
-        ("synchronous_commit", "true" | "yes" | "1") => "on",
-        ("synchronous_commit", "false" | "no" | "0") => "off",
-        ("client_min_messages", "debug") => "debug2",
+        (_, "true" | "yes" | "1") if words.contains(&"on") => "on",
+        (_, "false" | "no" | "0") if words.contains(&"off") => "off",
+        (_, "debug") if words.contains(&"debug2") => "debug2",
         ("client_min_messages", "info") => "info",
         _ => return None,
     })
 }
 
-/// A number with one of the units, in the last of them.
-fn number(
+/// A number with one of the units, in the last of them, which comes with it.
+fn measured(
     name: &str,
     value: &str,
     units: &[(u64, &'static str)],
-    (least, most): (i32, i32),
-) -> Result<String> {
+) -> Result<(f64, Option<&'static str>)> {
     let text = value.trim();
-    let is_number = |char: char| char.is_ascii_digit() || matches!(char, '.' | '+' | '-');
-    let (digits, unit) = text.split_at(text.find(|char| !is_number(char)).unwrap_or(text.len()));
-    let number: f64 = digits.parse().map_err(|_| invalid(name, value))?;
     let base = units.last().map(|(_, base)| *base);
+    let is_number = |(at, char): (usize, char)| {
+        let exponent = || {
+            let rest = text[at + 1..].trim_start_matches(['+', '-']);
+            rest.starts_with(|char: char| char.is_ascii_digit())
+        };
+        char.is_ascii_digit()
+            || matches!(char, '.' | '+' | '-')
+            || matches!(char, 'e' | 'E') && at > 0 && exponent()
+    };
+    let mut places = text.char_indices();
+    let end = places.find(|place| !is_number(*place));
+    let (digits, unit) = text.split_at(end.map_or(text.len(), |(at, _)| at));
+    let number: f64 = digits.parse().map_err(|_| invalid(name, value))?;
     let number = match (unit.trim(), base) {
         ("", _) => number,
         ("us", Some("ms")) | ("ms", Some("s")) => number / 1000.0,
@@ -151,12 +171,28 @@ fn number(
             None => return Err(invalid(name, value).with_unit_hint(base)),
         },
     };
+    Ok((number, base))
+}
+
+/// A unit behind a number.
+fn behind(unit: Option<&str>) -> String {
+    unit.map_or_else(String::new, |unit| format!(" {unit}"))
+}
+
+/// A whole number with one of the units, in the last of them.
+fn number(
+    name: &str,
+    value: &str,
+    units: &[(u64, &'static str)],
+    (least, most): (i32, i32),
+) -> Result<String> {
+    let (number, base) = measured(name, value, units)?;
     let number = number.round();
     if number > f64::from(i32::MAX) || number < f64::from(i32::MIN) {
         return Err(invalid(name, value).with_hint("Value exceeds integer range."));
     }
     if number < f64::from(least) || number > f64::from(most) {
-        let unit = base.map_or_else(String::new, |base| format!(" {base}"));
+        let unit = behind(base);
         let message = format!(
             "{number}{unit} is outside the valid range for parameter \"{name}\" ({least} .. {most})"
         );

@@ -204,6 +204,14 @@ impl SessionSettings {
                 number *= PAGE_KILOBYTES;
                 &SIZES
             }
+            Some(Kind::RealMilliseconds(..)) => {
+                let microseconds = value.parse::<f64>().unwrap_or(0.0) * 1000.0;
+                if microseconds.round() % 1000.0 != 0.0 {
+                    return Ok(format!("{}us", setting_value::six_digits(microseconds)));
+                }
+                number = (microseconds.round() / 1000.0) as u64;
+                &TIMES
+            }
             _ => return Ok(value),
         };
         let mut fits = units

@@ -1,6 +1,6 @@
 //! The simple query protocol.
 
-use super::maintenance::marks_constraints;
+use super::maintenance::{marked_constraints, rows_marked};
 use super::plans::Known;
 use super::run::{Output, Prepared};
 use super::{Progress, Session, TransactionStatus, gone};
@@ -193,7 +193,7 @@ impl Session {
 /// Whether it reads or changes rows, by a program.
 pub(super) fn is_program(statement: &Statement) -> bool {
     match statement {
-        Statement::Update(update) => !marks_constraints(update),
+        Statement::Update(update) => marked_constraints(update).is_none(),
         Statement::Query(_) | Statement::Insert(_) | Statement::Delete(_) | Statement::Merge(_) => {
             true
         }
@@ -210,6 +210,7 @@ pub(super) fn statement_in(statement: &Statement) -> Option<Statement> {
         },
         Statement::Explain { statement, .. } => Statement::clone(statement),
         Statement::CreateTable(create) => Statement::Query(create.query.clone()?),
+        Statement::Update(update) => rows_marked(update)?,
         _ => return None,
     };
     is_program(&inner).then_some(inner)

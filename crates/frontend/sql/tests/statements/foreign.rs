@@ -359,3 +359,34 @@ fn more_rows_than_memory_holds_follow_a_key() {
     assert_eq!(client.ok("select count(*), min(p) from c"), "4000|4");
     assert_eq!(client.ok("select count(*), count(p) from n"), "8000|4000");
 }
+
+/// Symptom: `53200`. Cause: rows that are sorted were still counted as kept, and all that refer to a key were found again beside the transaction.
+#[test]
+fn more_rows_than_memory_holds_follow_a_key_under_repeatable_read() {
+    let directory = tempfile::tempdir().unwrap();
+    let database = database();
+    database.set_spill_directory(directory.path().join("spill"));
+    let mut client = Client::of(&database);
+    client.ok(
+        "create table p (id int primary key);
+         create table c (id int primary key, p int references p on delete cascade on update cascade, note text);
+         create table g (id int primary key, c int references c on delete cascade);
+         create table k (id int primary key, p int references p, note text);
+         insert into p select generate_series(1, 4);
+         insert into c select g, 1 + g % 2, repeat('x', 400) || g from generate_series(1, 8000) g;
+         insert into g select id, id from c;
+         insert into k select g, 3, repeat('x', 400) || g from generate_series(1, 8000) g;
+         create index on c (p); create index on g (c);
+         set work_mem = '64kB'",
+    );
+    client.ok("begin isolation level repeatable read; update p set id = 5 where id = 1; delete from p where id = 2; commit");
+    assert_eq!(client.ok("select p, count(*) from c group by p"), "5|4000");
+    assert_eq!(client.ok("select count(*) from g"), "4000");
+    client.ok("begin isolation level repeatable read");
+    assert_eq!(client.state("delete from p where id = 3"), "23503");
+    client.ok("rollback");
+    client.ok(
+        "begin isolation level repeatable read; delete from k; delete from p where id = 3; commit",
+    );
+    assert_eq!(client.ok("select id from p order by id"), "4\n5");
+}

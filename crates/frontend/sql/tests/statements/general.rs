@@ -261,7 +261,7 @@ fn temporary_files_of_all_queries_take_no_more_than_they_may() {
     );
     client.ok("SET work_mem = '8MB'; SET maintenance_work_mem = '1MB'");
     let no_room = (
-        "53200".to_owned(),
+        "53400".to_owned(),
         "temporary files take as much as they may".to_owned(),
     );
     for sql in [

@@ -7,6 +7,7 @@ mod catalogs;
 mod changes;
 mod channels;
 mod client;
+mod code;
 mod copies;
 mod copy_options;
 mod copy_places;

@@ -773,3 +773,23 @@ fn a_portal_of_a_command_is_run_once() {
     // The first time is undone, too: one pipeline is one transaction.
     assert_eq!(client.ok("select count(*) from k"), "0");
 }
+
+#[test]
+fn marks_of_constraints_have_parameters() {
+    let mut client = Client::new();
+    client.ok(
+        "create table p (id int primary key); create table c (p int constraint k references p)",
+    );
+    let session = &mut client.session;
+    let sql = "update pg_constraint set convalidated = $1 where conname = $2";
+    session.parse("", sql, &[]).unwrap();
+    let described = session.describe_statement("").unwrap();
+    assert_eq!(described.parameters[0], 16);
+    assert_eq!(described.parameters.len(), 2);
+    assert!(described.fields.is_none());
+    bind(&mut client, "", &[Some(b"false"), Some(b"k")], &[]);
+    let mut told = Heard::default();
+    client.session.execute("", 0, &mut told).unwrap();
+    assert_eq!(told.tags, ["UPDATE 1"]);
+    client.session.sync(&mut told).unwrap();
+}

@@ -145,10 +145,16 @@ fn size(a: &Arguments<'_>) -> Result<Value> {
 pub(in crate::expr) fn pretty_numeric(size: &Numeric) -> Result<String> {
     let whole = size.truncate(0)?.to_string().parse::<i128>();
     Ok(match whole {
-        Ok(bytes) if bytes.unsigned_abs() >= 10 * 1024 && bytes != i128::MIN => pretty_size(bytes),
-        Ok(_) => format!("{size} bytes"),
+        Ok(bytes) if bytes.unsigned_abs() < 10 * 1024 => format!("{size} bytes"),
+        Ok(bytes) if bytes != i128::MIN => pretty_size(bytes),
+        _ if !size.is_finite() => format!("{size} PB"),
         // More than a number of bytes that anything has.
-        Err(_) => format!("{size} PB"),
+        _ => {
+            let halves = size.divide_whole(&Numeric::from(1i64 << 49))?;
+            let rounding: i64 = if halves.is_negative() { -1 } else { 1 };
+            let rounded = halves.add(&Numeric::from(rounding))?;
+            format!("{} PB", rounded.divide_whole(&Numeric::from(2i64))?)
+        }
     })
 }
 

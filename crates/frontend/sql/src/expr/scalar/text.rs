@@ -3,6 +3,7 @@
 use super::{Arguments, Entry, fault, invalid, lenient, other, strict};
 use crate::error::Result;
 use crate::expr::Builtin as B;
+use crate::expr::function::check_length;
 use vellum_row::{Array, Type, Value, functions};
 
 #[rustfmt::skip]
@@ -49,8 +50,18 @@ fn bits(bytes: usize) -> Result<Value> {
         .ok_or_else(|| fault("22003", "integer out of range"))
 }
 
-pub(super) fn concat_texts(parts: impl Iterator<Item = String>, between: &str) -> String {
-    parts.collect::<Vec<_>>().join(between)
+/// # Errors
+/// `54000` for a text that is too long.
+fn concat_texts(parts: impl Iterator<Item = String>, between: &str) -> Result<String> {
+    let mut text = String::new();
+    for (number, part) in parts.enumerate() {
+        check_length(text.len() + between.len() + part.len())?;
+        if number > 0 {
+            text.push_str(between);
+        }
+        text.push_str(&part);
+    }
+    Ok(text)
 }
 
 /// Every word's first letter large, the others small.
@@ -109,7 +120,7 @@ fn concat_with(a: &Arguments<'_>) -> Result<Value> {
         return Ok(Value::Null);
     }
     let parts = (1..a.len()).filter(|number| !a.is_null(*number));
-    let text = concat_texts(parts.map(|number| a.shown(number)), a.text(0));
+    let text = concat_texts(parts.map(|number| a.shown(number)), a.text(0))?;
     Ok(Value::text(text))
 }
 
@@ -244,7 +255,7 @@ fn format(a: &Arguments<'_>) -> Result<Value> {
         let width = width.unwrap_or(0);
         let (left, width) = (left || width < 0, width.unsigned_abs() as usize);
         let pad = width.saturating_sub(text.chars().count());
-        crate::expr::function::check_length(out.len() + text.len() + pad)?;
+        check_length(out.len() + text.len() + pad)?;
         let blanks = " ".repeat(pad);
         if left {
             out.push_str(&text);

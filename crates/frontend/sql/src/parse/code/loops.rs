@@ -136,10 +136,8 @@ fn split_range(said: &str) -> Result<Option<Said>> {
                 let mut places = starts[at]..starts[at + 1];
                 points = places.find(|place| said.as_bytes()[*place..].starts_with(b".."));
             }
-            token if depth == 0 && points.is_some() => {
-                if word_of(token).as_deref() == Some("by") {
-                    by = Some((starts[at], starts[at + 1]));
-                }
+            token if depth == 0 && points.is_some() && word_of(token).as_deref() == Some("by") => {
+                by = Some((starts[at], starts[at + 1]));
             }
             _ => {}
         }

@@ -1,9 +1,11 @@
 //! Variables of code: their declarations, assignments, and INTO.
 
 use super::{Reader, Step, ends_early, not_read, one_statement, unexpected, word_of};
+use crate::bind::folded_word;
 use crate::error::{Result, SqlError};
 use crate::parse::tokens;
 use sqlparser::tokenizer::Token;
+use std::collections::BTreeSet;
 
 /// A variable of a block.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -33,15 +35,21 @@ pub(super) struct Known {
     pub constant: bool,
 }
 
-/// A name, folded as it is where it stands.
+/// A name as statements fold it.
 fn name_of(token: &Token) -> Option<String> {
     match token {
-        Token::Word(word) => Some(match word.quote_style {
-            Some(_) => word.value.clone(),
-            None => word.value.to_lowercase(),
-        }),
+        Token::Word(word) => Some(folded_word(&word.value, word.quote_style.is_some())),
         _ => None,
     }
+}
+
+/// The words of a text, folded: what is none of them it does not name.
+///
+/// # Errors
+/// `42601` for what is no text of SQL.
+pub(crate) fn names_in(text: &str) -> Result<BTreeSet<String>> {
+    let all = tokens::of(text)?;
+    Ok(all.iter().filter_map(|own| name_of(&own.token)).collect())
 }
 
 impl Reader<'_> {
@@ -97,7 +105,7 @@ impl Reader<'_> {
             return Err(not_read("COLLATE of a variable"));
         }
         if !record {
-            one_statement(&format!("SELECT NULL::{ty}"))?;
+            one_statement(&format!("SELECT CAST(NULL AS {ty})"))?;
         }
         let not_null = self.take("not");
         if not_null {

@@ -1,11 +1,32 @@
 //! Loops of code. The rows of a query are found before the first turn: what a turn changes is none of them.
 
 use super::variables::CodeVariable;
-use super::{Flow, Session, Silent};
+use super::{Flow, Prepared, Session, Silent};
 use crate::error::{Result, SqlError};
 use crate::parse::{Step, Targets, Turns, with_stack};
+use crate::plan::Program;
+use crate::session::encode::Stored;
+use crate::session::row_store::RowStore;
+use crate::session::run::Output;
 use crate::sqlstate::{self, SqlState};
+use std::sync::Arc;
 use vellum_row::{Type, Value};
+
+/// The rows that a loop goes over.
+struct Found {
+    columns: Vec<(String, Type)>,
+    stored: Stored,
+    rows: RowStore,
+}
+
+impl Found {
+    fn row(&mut self, number: u64) -> Result<Vec<Value>> {
+        let schema = &self.stored.schema;
+        let row = schema.view(self.rows.row(number)?)?;
+        let values = (0..schema.len()).map(|at| Ok(row.get(at)?.to_value()));
+        values.collect()
+    }
+}
 
 impl Session {
     /// Runs the statements of a loop for each of its turns. FOUND tells then whether there was one, if it is a FOR.
@@ -72,38 +93,62 @@ impl Session {
             }
             Turns::Rows { targets, query } => {
                 let statements = self.prepare_code(query, handled)?;
-                let rows = self.code_rows(&statements, no_cursor, sink)?;
+                let rows = self.rows_of_loop(&statements, sink)?;
                 self.each_row(targets, rows, steps, handled, sink)
             }
             Turns::Executed { targets, text } => {
                 let text = self.executed_text(text, handled, sink)?;
                 let statements = with_stack(|| self.prepare_text(&text))?;
-                let rows = self.code_rows(&statements, no_cursor, sink)?;
+                let rows = self.rows_of_loop(&statements, sink)?;
                 self.each_row(targets, rows, steps, handled, sink)
             }
         }
     }
 
+    /// The rows of a query, in memory or in a file.
+    fn rows_of_loop(
+        &mut self,
+        statements: &[Arc<Prepared>],
+        sink: &mut Silent<'_>,
+    ) -> Result<Found> {
+        let keep = |session: &mut Self, prepared: &Prepared, program: &Program| {
+            let stored = Stored::of(program)?;
+            let memory = session.work_memory();
+            let mut rows = RowStore::new(session.shared.queries.clone(), memory);
+            let output = Output::Store(&mut rows, &stored.schema);
+            session.run_program(prepared, &[], &[], output)?;
+            Ok((stored, rows))
+        };
+        let found = self.query_of_code(statements, no_cursor, sink, keep)?;
+        let (columns, (stored, rows)) = found;
+        Ok(Found {
+            columns,
+            stored,
+            rows,
+        })
+    }
+
     fn each_row(
         &mut self,
         targets: &Targets,
-        (columns, rows): (Vec<(String, Type)>, Vec<Vec<Value>>),
+        mut found: Found,
         steps: &[Step],
         handled: Option<&SqlError>,
         sink: &mut Silent<'_>,
     ) -> Result<Flow> {
-        let (any, mut left) = (!rows.is_empty(), Flow::Next);
-        if !any {
-            self.assign_row(targets, &columns, None)?;
+        let (count, mut left) = (found.rows.len(), Flow::Next);
+        if count == 0 {
+            self.assign_row(targets, &found.columns, None)?;
         }
-        for row in rows {
-            self.assign_row(targets, &columns, Some(row))?;
+        for number in 0..count {
+            let row = found.row(number)?;
+            self.assign_row(targets, &found.columns, Some(row))?;
             if let Some(flow) = self.turn(steps, handled, sink)? {
                 left = flow;
                 break;
             }
         }
-        self.code_found = any;
+        self.code_found = count > 0;
         Ok(left)
     }
 
@@ -133,8 +178,8 @@ impl Session {
         handled: Option<&SqlError>,
         sink: &mut Silent<'_>,
     ) -> Result<i32> {
-        let text = format!("CAST(({text}) AS integer)");
-        match self.code_value(&text, handled, sink)? {
+        let (value, ty) = self.code_value(text, handled, sink)?;
+        match self.cast_for(value, ty, "integer")? {
             (Value::Int4(number), _) => Ok(number),
             _ => {
                 let message = format!("{what} of FOR loop cannot be null");

@@ -1,14 +1,18 @@
 //! Variables of code: declared, assigned, shown to the statements that name them.
 
-use super::{Prepared, Session, Silent, mentions};
+use super::{Prepared, Session, Silent};
 use crate::bind::Variable;
 use crate::error::{Result, SqlError};
+use crate::exec::bytes_of;
 use crate::parse::{self, Declared, Targets, with_stack};
+use crate::plan::Program;
 use crate::session::run::Output;
 use crate::session::simple::is_program;
 use crate::sqlstate::{self, SqlState};
+use sqlparser::ast::Statement;
+use std::collections::BTreeSet;
 use std::sync::Arc;
-use vellum_row::{Type, Value};
+use vellum_row::{CastContext, Type, Value, cast, cast_between, output};
 
 /// A variable of a block.
 #[derive(Debug)]
@@ -34,10 +38,30 @@ enum Held {
 /// The columns of a row.
 type Row = Vec<(String, Value, Type)>;
 
-/// What a value that is cast for a variable is called meanwhile.
+/// What a value is called while a domain looks at it.
 const ASSIGNED: &str = "value_that_is_assigned";
 
 impl CodeVariable {
+    pub(super) fn name(&self) -> &str {
+        &self.name
+    }
+
+    fn is_record(&self) -> bool {
+        matches!(self.held, Held::Record(_))
+    }
+
+    /// Bytes that it takes.
+    fn bytes(&self) -> usize {
+        match &self.held {
+            Held::Value { value, .. } => bytes_of(value),
+            Held::Record(row) => {
+                let row = row.iter().flatten();
+                row.map(|(name, value, _)| name.len() + bytes_of(value))
+                    .sum()
+            }
+        }
+    }
+
     /// An integer that a loop counts with.
     pub(super) fn counter(name: &str, value: i32) -> Self {
         Self {
@@ -52,7 +76,7 @@ impl CodeVariable {
     }
 
     /// As statements name it: itself, or its fields.
-    pub(super) fn show(&self, all: &mut Vec<Variable>) {
+    fn show(&self, all: &mut Vec<Variable>) {
         let of_record = |record: Option<&String>, name: &str, value: &Value, ty: Type| Variable {
             record: record.cloned(),
             name: name.to_owned(),
@@ -75,10 +99,30 @@ impl CodeVariable {
 }
 
 impl Session {
-    /// Whether a text may name a variable that was declared.
-    pub(super) fn names_variables(&self, text: &str) -> bool {
-        let mut scope = self.code_scope.iter();
-        scope.any(|own| mentions(text, &[own.name.to_ascii_lowercase().as_str()]))
+    /// Shows the statement that comes what it names: of each name that of the innermost block, and of its records the innermost, which is meant where a field is named.
+    pub(super) fn show_variables(&mut self, words: &BTreeSet<String>) {
+        let mut shown: Vec<&CodeVariable> = Vec::new();
+        for own in self.code_scope.iter().rev() {
+            let hides = |inner: &&CodeVariable| {
+                inner.name == own.name && (inner.is_record() || !own.is_record())
+            };
+            if words.contains(&own.name) && !shown.iter().any(hides) {
+                own.show(&mut self.code_variables);
+                shown.push(own);
+            }
+        }
+    }
+
+    /// # Errors
+    /// `53200` if the variables take more than a statement may keep.
+    fn check_size(&self) -> Result<()> {
+        let bytes: usize = self.code_scope.iter().map(CodeVariable::bytes).sum();
+        match bytes > self.work_memory() {
+            true => Err(SqlError::new(sqlstate::OUT_OF_MEMORY, "out of memory")
+                .with_detail("The variables of the code exceed their limit.")
+                .with_hint("Raise work_mem.")),
+            false => Ok(()),
+        }
     }
 
     /// The variables of a block, in their order: one may begin with what another holds.
@@ -111,16 +155,57 @@ impl Session {
                 held,
             });
         }
-        Ok(())
+        self.check_size()
     }
 
-    /// A value as one of the type of a variable.
-    fn cast_for(&mut self, value: Value, ty: Type, declared: &str) -> Result<(Value, Type)> {
+    /// A value as one of the type of a variable: as a column takes it, or by its text where no column would.
+    ///
+    /// # Errors
+    /// `22001`, `22003`, `22P02` and their like; `42704` for no type; those of a domain's conditions.
+    pub(super) fn cast_for(
+        &mut self,
+        value: Value,
+        from: Type,
+        declared: &str,
+    ) -> Result<(Value, Type)> {
+        self.code_variables.clear();
+        let text = format!("SELECT CAST(NULL AS {declared})");
+        let statements = with_stack(|| self.prepare_text(&text))?;
+        let [prepared] = statements.as_slice() else {
+            return Err(SqlError::syntax("a type of several statements"));
+        };
+        self.start_statement()?;
+        let program = with_stack(|| self.program(prepared))?;
+        let [column] = program.columns.as_slice() else {
+            return Err(SqlError::syntax("a type of several columns"));
+        };
+        let (ty, typmod) = (column.ty, column.typmod);
+        let forms = &self.settings.forms;
+        let least = cast_between(from, ty);
+        let taken = from == ty || least.is_some_and(|least| least <= CastContext::Assignment);
+        let named = ty.is_reg() && from.category() == 'S';
+        let value = match value {
+            Value::Null => Value::Null,
+            value if taken && !named => cast(value.as_ref(), ty, typmod, false, forms)?,
+            value => {
+                let mut shown = String::new();
+                output(value.as_ref(), forms, &mut shown);
+                let read = self.of_text(ty, &shown)?;
+                cast(read.as_ref(), ty, typmod, false, forms)?
+            }
+        };
+        match column.domain {
+            Some(_) => self.cast_to_domain(value, ty, declared),
+            None => Ok((value, ty)),
+        }
+    }
+
+    /// A value of a domain's type as one of the domain.
+    fn cast_to_domain(&mut self, value: Value, ty: Type, declared: &str) -> Result<(Value, Type)> {
         let text = format!("SELECT CAST({ASSIGNED} AS {declared})");
         let statements = with_stack(|| parse::statements(&text))?.into_iter();
         let statements = statements.map(|statement| Self::prepare_one(&text, statement, &[]));
         let statements: Vec<Arc<Prepared>> = statements.collect();
-        self.code_variables.clear();
         self.code_variables.push(Variable {
             record: None,
             name: ASSIGNED.to_owned(),
@@ -154,7 +239,7 @@ impl Session {
             declared,
             not_null,
         };
-        Ok(())
+        self.check_size()
     }
 
     /// Sets the variable that a loop counts with.
@@ -181,7 +266,7 @@ impl Session {
                     .map(|((name, ty), value)| (name.clone(), value, *ty))
                     .collect(),
             );
-            return Ok(());
+            return self.check_size();
         }
         for (at, name) in targets.names.iter().enumerate() {
             let ty = columns.get(at).map_or(Type::Text, |(_, ty)| *ty);
@@ -190,16 +275,17 @@ impl Session {
         Ok(())
     }
 
-    /// The columns and rows of the only statement of a text of code, which has its variables.
+    /// Runs the only statement of a text of code, which has its variables: `work` is told it and its columns, and when it is begun.
     ///
     /// # Errors
     /// The statement's; `none` for one that returns nothing.
-    pub(super) fn code_rows(
+    pub(super) fn query_of_code<R>(
         &mut self,
         statements: &[Arc<Prepared>],
         none: fn() -> SqlError,
         sink: &mut Silent<'_>,
-    ) -> Result<(Vec<(String, Type)>, Vec<Vec<Value>>)> {
+        work: impl FnOnce(&mut Self, &Prepared, &Program) -> Result<R>,
+    ) -> Result<(Vec<(String, Type)>, R)> {
         let [prepared] = statements else {
             return Err(SqlError::syntax("a query of several statements"));
         };
@@ -214,35 +300,58 @@ impl Session {
             }
             let columns = program.columns.iter();
             let columns = columns.map(|column| (column.name.clone(), column.ty));
-            let columns: Vec<(String, Type)> = columns.collect();
-            let mut rows = Vec::new();
-            self.run_program(prepared, &[], &[], Output::Values(&mut rows))?;
-            Ok((columns, rows))
+            let columns = columns.collect();
+            Ok((columns, work(self, prepared, &program)?))
         });
         self.code_variables.clear();
         self.tell_kept(sink)?;
         done
     }
 
-    /// Keeps the first row of a statement; how many it has.
+    /// Keeps the first row of a statement; whether there is one. `stands`: it stands in the code, and is no text that EXECUTE runs.
+    ///
+    /// # Errors
+    /// `P0002` and `P0003` of other numbers of rows than STRICT, or a change of rows, lets there be.
     pub(super) fn code_into(
         &mut self,
         statements: &[Arc<Prepared>],
         targets: &Targets,
+        stands: bool,
         sink: &mut Silent<'_>,
-    ) -> Result<usize> {
+    ) -> Result<bool> {
         let none = || SqlError::syntax("INTO used with a command that cannot return data");
-        let (columns, rows) = self.code_rows(statements, none, sink)?;
-        let count = rows.len();
-        if targets.strict && count != 1 {
-            let (state, text) = match count {
-                0 => ("P0002", "query returned no rows"),
-                _ => ("P0003", "query returned more than one row"),
+        let changes = statements
+            .iter()
+            .any(|own| !matches!(own.statement, Statement::Query(_)));
+        let one = targets.strict || stands && changes;
+        let keep = |session: &mut Self, prepared: &Prepared, _: &Program| {
+            let mut rows = Vec::new();
+            let output = Output::First {
+                rows: &mut rows,
+                most: 1 + usize::from(one),
+                stops: stands,
             };
-            return Err(SqlError::new(SqlState::of(state), text));
+            session.run_program(prepared, &[], &[], output)?;
+            Ok(rows)
+        };
+        let (columns, rows) = self.query_of_code(statements, none, sink, keep)?;
+        if targets.strict && rows.is_empty() {
+            let text = "query returned no rows";
+            return Err(SqlError::new(SqlState::of("P0002"), text));
         }
+        if one && rows.len() > 1 {
+            let text = "query returned more than one row";
+            let error = SqlError::new(SqlState::of("P0003"), text);
+            return Err(match stands {
+                true => {
+                    error.with_hint("Make sure the query returns a single row, or use LIMIT 1.")
+                }
+                false => error,
+            });
+        }
+        let found = !rows.is_empty();
         self.assign_row(targets, &columns, rows.into_iter().next())?;
-        Ok(count)
+        Ok(found)
     }
 }
 
