@@ -52,6 +52,7 @@ use system::SystemRows;
 use vellum::{Database, OwnWrites, Transaction};
 use vellum_base::maps::{HashMap, HashSet};
 use vellum_row::{Array, ArrayRef, Type, Value, ValueRef, send_to_client};
+use vellum_sync::atomic::AtomicUsize;
 
 /// Whether more rows are wanted.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -102,6 +103,8 @@ pub(crate) struct Run<'r, 'w> {
     pub memory: Cell<usize>,
     /// Bytes that lists of subqueries may still keep before they take of these.
     listed: Cell<usize>,
+    /// Bytes that lists may keep which threads of operators make, who are no run.
+    pub(crate) listed_away: Arc<AtomicUsize>,
     /// What changed rows have yet to answer for.
     dues: RefCell<VecDeque<Due>>,
     /// What the transaction has yet to answer for.
@@ -158,6 +161,21 @@ impl Planned {
 /// How many times `work_mem` the lists of subqueries may have: what the kept sides of joins have, which they stand for.
 const LISTED: usize = crate::general::JOIN_MEMORY;
 
+/// Bytes that a statement may still keep, or has kept.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+pub(crate) struct Room {
+    pub memory: usize,
+    /// In lists that rows and values are looked up in.
+    pub listed: usize,
+}
+
+/// Which of them was charged.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Account {
+    Memory,
+    Lists,
+}
+
 /// Steps between two looks.
 const STEPS: u32 = 256;
 
@@ -196,6 +214,7 @@ impl<'r, 'w> Run<'r, 'w> {
             waiting,
             memory: Cell::new(memory),
             listed: Cell::new(memory.saturating_mul(LISTED)),
+            listed_away: Arc::new(AtomicUsize::new(memory.saturating_mul(LISTED))),
             steps: Cell::new(0),
             system: Rc::default(),
             work: Rc::default(),
@@ -208,8 +227,7 @@ impl<'r, 'w> Run<'r, 'w> {
 
     /// It runs with these parameters from now on: what subqueries have returned was of others, and lists that were kept are no more.
     pub fn takes(&mut self, params: &'r [Value]) {
-        let lists = self.env.lists().map_or(0, ListSets::clear);
-        self.listed.set(self.listed.get().saturating_add(lists));
+        self.set_room(self.room());
         self.params = params;
         self.ran.borrow_mut().clear();
         *self.planned.borrow_mut() = Planned::default();
@@ -231,6 +249,7 @@ impl<'r, 'w> Run<'r, 'w> {
             waiting: self.waiting,
             memory: Cell::new(self.memory.get()),
             listed: self.listed.clone(),
+            listed_away: self.listed_away.clone(),
             dues: RefCell::default(),
             deferred: self.deferred,
             keys: RefCell::new(None),
@@ -415,25 +434,37 @@ impl<'r, 'w> Run<'r, 'w> {
     ///
     /// # Errors
     /// As [`Self::keep`].
-    fn keep_listed(&self, bytes: usize) -> Result<()> {
+    fn keep_listed(&self, bytes: usize) -> Result<Account> {
         match self.listed.get().checked_sub(bytes) {
             Some(left) => {
                 self.listed.set(left);
-                Ok(())
+                Ok(Account::Lists)
             }
-            None => self.keep(bytes),
+            None => self.keep(bytes).map(|()| Account::Memory),
         }
     }
 
-    /// The bytes that it may still keep, in lists and otherwise: for who begins a query anew.
-    pub(crate) fn room(&self) -> (usize, usize) {
-        (self.memory.get(), self.listed.get())
+    /// Lists that it keeps itself: one that runs a query for a row has ended before they are forgotten.
+    fn own_lists(&self) -> Option<&ListSets> {
+        self.env.lists().filter(|_| self.outer.is_none())
     }
 
-    /// It has kept no more than when it had this room.
-    pub(crate) fn set_room(&self, (memory, listed): (usize, usize)) {
-        self.memory.set(memory);
-        self.listed.set(listed);
+    /// The bytes that it may still keep without the lists of values that it keeps: for who begins a query anew.
+    pub(crate) fn room(&self) -> Room {
+        let kept = self.own_lists().map_or(Room::default(), ListSets::charged);
+        Room {
+            memory: self.memory.get().saturating_add(kept.memory),
+            listed: self.listed.get().saturating_add(kept.listed),
+        }
+    }
+
+    /// It has kept no more than when it had this room, and forgets lists of values.
+    pub(crate) fn set_room(&self, room: Room) {
+        if let Some(lists) = self.own_lists() {
+            lists.clear();
+        }
+        self.memory.set(room.memory);
+        self.listed.set(room.listed);
     }
 
     /// Keeps a row.
@@ -725,8 +756,9 @@ impl Queries for Run<'_, '_> {
         self.subquery(subquery)
     }
 
-    fn keep_list(&self, bytes: usize) -> Result<()> {
-        self.keep_listed(bytes)
+    fn keep_list(&self, bytes: usize) -> Result<Option<Account>> {
+        let account = self.keep_listed(bytes)?;
+        Ok(self.outer.is_none().then_some(account))
     }
 }
 
