@@ -35,6 +35,7 @@ mod line_ends;
 mod lists;
 mod loads;
 mod locks;
+mod nested;
 mod notices;
 mod old_versions;
 mod parts;
