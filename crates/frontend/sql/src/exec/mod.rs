@@ -20,6 +20,7 @@ mod ordered;
 mod owed;
 mod partial;
 mod recursive;
+mod room;
 mod scan;
 mod select;
 mod set_rows;
@@ -30,13 +31,14 @@ pub(crate) use distinct::DistinctRows;
 pub(crate) use foreign::no_target;
 pub(crate) use owed::{Deferred, Owed, OwedMark, OwedPoint};
 pub(crate) use partial::{Partial, Squares, arrays_saved};
+pub(crate) use room::{Account, Room};
 pub(crate) use scan::{TableScan, no_step};
 pub(crate) use system::KeptRows;
 
 use crate::catalog::Catalog;
 use crate::error::{Result, SqlError};
 use crate::expr::{
-    Environment, Explain, Expr, Frame, ListSets, Out, Queries, Returned, RowRef, RowSet, Subresult,
+    Environment, Explain, Expr, Frame, Out, Queries, Returned, RowRef, RowSet, Subresult,
 };
 use crate::lock::HeldLocks;
 use crate::plan::{Program, ProgramKind, Select, SetCall, Subquery, SubqueryKind, Writing};
@@ -160,21 +162,6 @@ impl Planned {
 
 /// How many times `work_mem` the lists of subqueries may have: what the kept sides of joins have, which they stand for.
 const LISTED: usize = crate::general::JOIN_MEMORY;
-
-/// Bytes that a statement may still keep, or has kept.
-#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
-pub(crate) struct Room {
-    pub memory: usize,
-    /// In lists that rows and values are looked up in.
-    pub listed: usize,
-}
-
-/// Which of them was charged.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Account {
-    Memory,
-    Lists,
-}
 
 /// Steps between two looks.
 const STEPS: u32 = 256;
@@ -428,43 +415,6 @@ impl<'r, 'w> Run<'r, 'w> {
             }
             None => Err(out_of_memory()),
         }
-    }
-
-    /// Bytes are kept in a list that rows are looked up in.
-    ///
-    /// # Errors
-    /// As [`Self::keep`].
-    fn keep_listed(&self, bytes: usize) -> Result<Account> {
-        match self.listed.get().checked_sub(bytes) {
-            Some(left) => {
-                self.listed.set(left);
-                Ok(Account::Lists)
-            }
-            None => self.keep(bytes).map(|()| Account::Memory),
-        }
-    }
-
-    /// Lists that it keeps itself: one that runs a query for a row has ended before they are forgotten.
-    fn own_lists(&self) -> Option<&ListSets> {
-        self.env.lists().filter(|_| self.outer.is_none())
-    }
-
-    /// The bytes that it may still keep without the lists of values that it keeps: for who begins a query anew.
-    pub(crate) fn room(&self) -> Room {
-        let kept = self.own_lists().map_or(Room::default(), ListSets::charged);
-        Room {
-            memory: self.memory.get().saturating_add(kept.memory),
-            listed: self.listed.get().saturating_add(kept.listed),
-        }
-    }
-
-    /// It has kept no more than when it had this room, and forgets lists of values.
-    pub(crate) fn set_room(&self, room: Room) {
-        if let Some(lists) = self.own_lists() {
-            lists.clear();
-        }
-        self.memory.set(room.memory);
-        self.listed.set(room.listed);
     }
 
     /// Keeps a row.
