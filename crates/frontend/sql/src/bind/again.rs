@@ -5,21 +5,13 @@
 
 use super::array::array_subquery;
 use super::{Binder, Bound, query_of};
+use crate::error::Result;
 use crate::parse::walk;
 use sha2::{Digest, Sha256};
 use sqlparser::ast;
 
-/// An expression of a key, and what it was bound to where it was met first.
-#[derive(Debug)]
-pub(crate) struct Again {
-    /// Of its text, which may be long, and is one of those around it.
-    digest: [u8; 32],
-    bound: Option<Bound>,
-}
-
-fn digest(node: &ast::Expr) -> [u8; 32] {
-    Sha256::digest(node.to_string().as_bytes()).into()
-}
+/// Of an expression's text, which may be long, and is one of those around it.
+pub(crate) type TextDigest = [u8; 32];
 
 /// Whether an expression asks a query itself.
 fn asks(node: &ast::Expr) -> bool {
@@ -34,40 +26,54 @@ fn asks(node: &ast::Expr) -> bool {
 }
 
 impl Binder<'_> {
+    fn digest(&mut self, node: &ast::Expr) -> Result<TextDigest> {
+        let text = node.to_string();
+        self.tells(text.len())?;
+        Ok(Sha256::digest(text.as_bytes()).into())
+    }
+
     /// Looks from now on for what these keys ask, until another query is bound or the keys are others.
-    pub(crate) fn look_for<'n>(&mut self, keys: impl Iterator<Item = &'n ast::Expr>) {
+    ///
+    /// # Errors
+    /// `54001` for what asks in what asks, too deeply.
+    pub(crate) fn look_for<'n>(&mut self, keys: impl Iterator<Item = &'n ast::Expr>) -> Result<()> {
         self.again.clear();
         for key in keys {
+            self.step()?;
+            let mut done = Ok(());
             walk::outermost(key, asks, &mut |node| {
-                let digest = digest(node);
-                if self.again.iter().all(|known| known.digest != digest) {
-                    self.again.push(Again {
-                        digest,
-                        bound: None,
+                if done.is_ok() {
+                    done = self.digest(node).map(|digest| {
+                        self.again.insert(digest, None);
                     });
                 }
             });
+            done?;
         }
+        Ok(())
     }
 
-    /// The place of an expression among those that are looked for.
-    pub(super) fn looked_for(&self, node: &ast::Expr) -> Option<usize> {
+    /// An expression by its text, if it is looked for.
+    ///
+    /// # Errors
+    /// As [`Binder::look_for`].
+    pub(super) fn looked_for(&mut self, node: &ast::Expr) -> Result<Option<TextDigest>> {
         if self.again.is_empty() || !asks(node) {
-            return None;
+            return Ok(None);
         }
-        let digest = digest(node);
-        self.again.iter().position(|known| known.digest == digest)
+        let digest = self.digest(node)?;
+        Ok(self.again.contains_key(&digest).then_some(digest))
     }
 
     /// What it was bound to before.
-    pub(super) fn known_again(&self, at: Option<usize>) -> Option<Bound> {
-        self.again.get(at?)?.bound.clone()
+    pub(super) fn known_again(&self, digest: Option<TextDigest>) -> Option<Bound> {
+        self.again.get(&digest?)?.clone()
     }
 
     /// Keeps what it was bound to.
-    pub(super) fn keep_again(&mut self, at: Option<usize>, bound: &Bound) {
-        if let Some(known) = at.and_then(|at| self.again.get_mut(at)) {
-            known.bound = Some(bound.clone());
+    pub(super) fn keep_again(&mut self, digest: Option<TextDigest>, bound: &Bound) {
+        if let Some(known) = digest.and_then(|digest| self.again.get_mut(&digest)) {
+            *known = Some(bound.clone());
         }
     }
 }

@@ -221,12 +221,14 @@ impl Binder<'_> {
         }
         // Inside an aggregate nothing of the group is known yet.
         let windows = self.windows.take();
+        let again = std::mem::take(&mut self.again);
         let inside = std::mem::replace(&mut self.in_aggregate, true);
         let bound = self.without_sets("aggregate function", |binder| {
             binder.aggregate_bound(name, kind, function)
         });
         self.in_aggregate = inside;
         self.windows = windows;
+        self.again = again;
         let has_own = others.is_some();
         self.aggregates = others;
         let (mut aggregate, ordered) = bound.map_err(|error| match has_own {

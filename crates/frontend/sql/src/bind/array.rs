@@ -140,7 +140,7 @@ fn no_records(element: Type) -> Result<()> {
 }
 
 /// # Errors
-/// `42704` for a collation that there is not, `3F000` for its schema. Those that there are have one order.
+/// `42704` for a collation that there is not. Those that there are have one order.
 pub(crate) fn check_collation(collation: &ast::ObjectName) -> Result<()> {
     let (schema, name) = object_name(collation)?;
     let known = matches!(&*name, "default" | "C" | "POSIX" | "ucs_basic");
@@ -611,19 +611,28 @@ impl Binder<'_> {
         self.call(name, arguments)
     }
 
+    /// # Errors
+    /// `3F000` for a schema that there is not, and as [`check_collation`].
+    pub(crate) fn check_collation(&self, collation: &ast::ObjectName) -> Result<()> {
+        if let (Some(schema), _) = object_name(collation)?
+            && self
+                .catalog
+                .schema_named(&schema, self.search_path)
+                .is_none()
+        {
+            let message = format!("schema \"{schema}\" does not exist");
+            return Err(SqlError::new(sqlstate::INVALID_SCHEMA_NAME, message));
+        }
+        check_collation(collation)
+    }
+
     /// COLLATE: there is one order of text.
     pub(super) fn collate(
         &mut self,
         expr: &ast::Expr,
         collation: &ast::ObjectName,
     ) -> Result<Bound> {
-        if let (Some(schema), _) = object_name(collation)?
-            && self.catalog.namespace(&schema).is_none()
-        {
-            let message = format!("schema \"{schema}\" does not exist");
-            return Err(SqlError::new(sqlstate::INVALID_SCHEMA_NAME, message));
-        }
-        check_collation(collation)?;
+        self.check_collation(collation)?;
         let bound = self.expr(expr)?;
         check_collatable(bound.ty)?;
         Ok(bound)

@@ -27,7 +27,7 @@ impl Binder<'_> {
     /// For names, types and functions that are not there; `0A000` for syntax that nothing here evaluates.
     pub fn expr(&mut self, node: &ast::Expr) -> Result<Bound> {
         self.step()?;
-        let again = self.looked_for(node);
+        let again = self.looked_for(node)?;
         if let Some(known) = self.known_again(again) {
             return Ok(known);
         }
@@ -162,7 +162,8 @@ impl Binder<'_> {
                 }
                 // The first comparison decides of parameters before the other bound is met, which may compute with them.
                 let (operand, low) = (self.expr(expr)?, self.expr(low)?);
-                let from = self.binary(&BinaryOperator::GtEq, operand.clone(), low)?;
+                let first = self.copied(&operand)?;
+                let from = self.binary(&BinaryOperator::GtEq, first, low)?;
                 let (operand, high) = (self.again(&operand), self.expr(high)?);
                 let to = self.binary(&BinaryOperator::LtEq, operand, high)?;
                 let both = Expr::And([from.expr, to.expr].into());
@@ -440,16 +441,19 @@ impl Binder<'_> {
             // Functions that are called without parentheses.
             Err(error) if ident.quote_style.is_none() => match self.word(&name, &[])? {
                 Some(bound) => Ok(bound),
-                None => {
-                    let row = self.whole_row(&name);
-                    row.ok_or_else(|| self.with_nearest(error, None, &name))
-                }
+                None => self.row_named(error, &name),
             },
-            Err(error) => {
-                let row = self.whole_row(&name);
-                row.ok_or_else(|| self.with_nearest(error, None, &name))
-            }
+            Err(error) => self.row_named(error, &name),
         }
+    }
+
+    /// The row of a table by a name that is no column's (`error`): one word, and as many expressions as there are columns.
+    fn row_named(&mut self, error: SqlError, name: &str) -> Result<Bound> {
+        let Some(row) = self.whole_row(name) else {
+            return Err(self.with_nearest(error, None, name));
+        };
+        self.copying(&row.expr)?;
+        Ok(row)
     }
 
     fn value(&mut self, value: &ast::Value) -> Result<Bound> {

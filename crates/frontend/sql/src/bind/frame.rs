@@ -19,7 +19,7 @@ use vellum_row::{CastContext, Numeric, Settings, Type, Typmod, Value, cast_betwe
 const DAY_MICROS: i128 = 86_400_000_000;
 
 /// Which rows of a window count.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Frame {
     unit: FrameUnit,
     start: Side,
@@ -30,7 +30,7 @@ pub(crate) struct Frame {
 }
 
 /// Where a frame begins or ends; `None` for no bound.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 enum Side {
     Preceding(Option<Offset>),
     CurrentRow,
@@ -38,7 +38,7 @@ enum Side {
 }
 
 /// How far an end is from the current row.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 struct Offset {
     /// Of the type that the unit and the key want.
     value: Expr,
@@ -48,7 +48,7 @@ struct Offset {
 }
 
 /// A distance of a RANGE.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 struct Distance {
     /// The type of the key that it goes by.
     key: Type,

@@ -3,7 +3,7 @@
 use super::types::object_name;
 use super::{Binder, Bound};
 use crate::error::{Result, SqlError};
-use crate::expr::{Builtin, CatalogFunction, Expr, Quantifier};
+use crate::expr::{Builtin, CatalogFunction, Expr, Quantifier, letters};
 use crate::sqlstate;
 use sqlparser::ast;
 use vellum_row::{CastContext, Pattern, Type, Typmod, Value};
@@ -132,13 +132,23 @@ impl Binder<'_> {
                 return Err(self.no_operator(sign, operand.ty, pattern.ty));
             }
         }
-        let escape = escape.map(String::from).unwrap_or_default();
-        let escape = Bound::new(Expr::Const(Value::text(escape)), Type::Text);
-        let like = self.scalar_operator("%like", vec![operand, pattern, escape])?;
-        Ok(match negated {
-            true => Bound::new(Expr::Not(Box::new(like.expr)), Type::Bool),
-            false => like,
-        })
+        let implicit = CastContext::Implicit;
+        let operand = self.coerce(operand, Type::Bytea, Typmod::NONE, implicit)?;
+        let pattern = self.coerce(pattern, Type::Bytea, Typmod::NONE, implicit)?;
+        let constant = match &pattern {
+            Expr::Const(value) => letters(value.as_ref()),
+            _ => None,
+        };
+        let constant = constant.map(|text| Pattern::new(&text, escape, false));
+        let expr = Expr::Like {
+            operand: Box::new(operand),
+            pattern: Box::new(pattern),
+            constant,
+            escape,
+            fold: false,
+            negated,
+        };
+        Ok(Bound::new(expr, Type::Bool))
     }
 }
 

@@ -31,7 +31,7 @@ mod used;
 mod variable;
 mod window;
 
-pub(crate) use again::Again;
+pub(crate) use again::TextDigest;
 pub(crate) use aggregate::{Aggregate, AggregateKind};
 pub(crate) use array::{check_collatable, check_collation};
 pub(crate) use assigned::Target;
@@ -64,6 +64,7 @@ use sqlparser::ast;
 use sqlparser::tokenizer::Location;
 use std::cell::OnceCell;
 use std::sync::Arc;
+use vellum_base::maps::HashMap;
 use vellum_row::{EnumId, Settings, Type, Typmod};
 
 /// An expression while its surroundings are being bound.
@@ -262,8 +263,8 @@ pub(crate) struct Binder<'c> {
     pub literal_types: Option<Vec<EnumId>>,
     /// The same of functions that extensions have.
     pub functions: Option<Vec<Scalar>>,
-    /// What keys of the query ask, which is looked for in its clauses.
-    pub again: Vec<Again>,
+    /// What keys of the query ask, which is looked for in its clauses, and what it was bound to where it was met first.
+    pub again: HashMap<TextDigest, Option<Bound>>,
 }
 
 /// The most tables, aggregates, keys of groups of a query: each is compared with all others, and no limit of time ends that.
@@ -330,7 +331,7 @@ impl<'c> Binder<'c> {
             domains_known: OnceCell::new(),
             literal_types: None,
             functions: None,
-            again: Vec::new(),
+            again: HashMap::default(),
         }
     }
 

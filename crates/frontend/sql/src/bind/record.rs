@@ -7,9 +7,10 @@
 use super::row::{null, null_where, taken_apart};
 use super::{Binder, Bound, COMPARED_MAX};
 use crate::error::{Result, SqlError};
-use crate::expr::{Builtin, CatalogFunction, Comparison, Expr};
+use crate::expr::{Builtin, CatalogFunction, Comparison, Expr, RowTest, RowsFrom};
 use crate::plan::{SortBy, SortKey, check_equality};
 use crate::sqlstate;
+use std::cmp::Ordering;
 use vellum_row::{Type, Typmod, Value};
 
 /// What a row is made of.
@@ -69,6 +70,11 @@ impl Binder<'_> {
                 let asked = self.subqueries.get(usize::from(*number));
                 asked.is_some_and(|asked| !asked.select.correlated)
             }
+            // A row in such a row.
+            Expr::Call {
+                function: Builtin::Catalog(CatalogFunction::Field(..)),
+                arguments,
+            } => arguments.iter().all(|row| self.is_at_hand(row)),
             _ => false,
         }
     }
@@ -111,6 +117,10 @@ impl Binder<'_> {
     pub(crate) fn told_apart(&self, row: &Bound) -> Result<Option<Vec<(Expr, Type)>>> {
         let mut out = Vec::new();
         let known = self.leaves(row, &mut 0, &mut out)?;
+        if out.is_empty() {
+            // All rows without columns are one.
+            out.push((truth(true), Type::Bool));
+        }
         Ok(known.then_some(out))
     }
 
@@ -153,6 +163,7 @@ impl Binder<'_> {
         &self,
         left: &Bound,
         right: &Bound,
+        ordered: bool,
         visited: &mut usize,
         out: &mut Vec<(Expr, Expr)>,
     ) -> Result<Option<[Option<Expr>; 2]>> {
@@ -174,7 +185,7 @@ impl Binder<'_> {
             }
             if left.ty == Some(Type::Record) {
                 let at = out.len();
-                let Some(missing) = self.pairs(left, right, visited, out)? else {
+                let Some(missing) = self.pairs(left, right, ordered, visited, out)? else {
                     return Ok(None);
                 };
                 // Where neither can be missing nothing tells them apart by that.
@@ -185,18 +196,22 @@ impl Binder<'_> {
                 continue;
             }
             count(visited)?;
-            check_equality(left.ty.unwrap_or(Type::Text))?;
+            let ty = left.ty.unwrap_or(Type::Text);
+            match ordered {
+                true => check_comparison(ty)?,
+                false => check_equality(ty)?,
+            }
             out.push((left.expr.clone(), right.expr.clone()));
         }
         Ok(Some([left.missing, right.missing]))
     }
 
-    fn pairs_of(&self, left: &Bound, right: &Bound) -> Result<Option<Pairs>> {
+    fn pairs_of(&self, left: &Bound, right: &Bound, ordered: bool) -> Result<Option<Pairs>> {
         if [left.ty, right.ty] != [Some(Type::Record); 2] {
             return Ok(None);
         }
         let mut pairs = Vec::new();
-        let missing = self.pairs(left, right, &mut 0, &mut pairs)?;
+        let missing = self.pairs(left, right, ordered, &mut 0, &mut pairs)?;
         Ok(missing.map(|missing| Pairs { missing, pairs }))
     }
 
@@ -211,12 +226,7 @@ impl Binder<'_> {
         right: &Bound,
     ) -> Result<Option<Bound>> {
         let ordered = !matches!(comparison, Comparison::Equal | Comparison::NotEqual);
-        let volatile = || left.expr.is_volatile() || right.expr.is_volatile();
-        if ordered && volatile() {
-            // Parts are read more than once.
-            return Ok(None);
-        }
-        let Some(Pairs { missing, pairs }) = self.pairs_of(left, right)? else {
+        let Some(Pairs { missing, pairs }) = self.pairs_of(left, right, ordered)? else {
             return Ok(None);
         };
         let expr = match comparison {
@@ -236,7 +246,7 @@ impl Binder<'_> {
     ///
     /// # Errors
     /// As of that.
-    pub(super) fn same_records(&self, left: &Bound, right: &Bound) -> Result<Option<Expr>> {
+    pub(super) fn same_records(&mut self, left: &Bound, right: &Bound) -> Result<Option<Expr>> {
         let is_null = |bound: &Bound| matches!(bound.expr, Expr::Const(Value::Null));
         for (row, other) in [(left, right), (right, left)] {
             if row.ty == Some(Type::Record) && other.ty.is_none() && is_null(other) {
@@ -244,7 +254,7 @@ impl Binder<'_> {
                 return Ok(own.map(|own| own.missing.unwrap_or(truth(false))));
             }
         }
-        let Some(Pairs { missing, pairs }) = self.pairs_of(left, right)? else {
+        let Some(Pairs { missing, pairs }) = self.pairs_of(left, right, false)? else {
             return Ok(None);
         };
         let same = same(pairs);
@@ -252,12 +262,32 @@ impl Binder<'_> {
             return Ok(Some(same));
         }
         let missing = missing.map(|one| one.unwrap_or(truth(false)));
+        for one in &missing {
+            self.copying(one)?;
+        }
         let either = Expr::Or(missing.clone().into());
         Ok(Some(Expr::Case {
             branches: Box::new([(either, Expr::And(missing.into()))]),
             otherwise: Box::new(same),
         }))
     }
+}
+
+/// # Errors
+/// `42883` for a type whose values in rows have no order.
+fn check_comparison(ty: Type) -> Result<()> {
+    let element = match ty {
+        Type::Array(element) => element.ty(),
+        ty => ty,
+    };
+    if element.is_orderable() && element != Type::Xid {
+        return Ok(());
+    }
+    let message = format!(
+        "could not identify a comparison function for type {}",
+        ty.sql_name()
+    );
+    Err(SqlError::new(sqlstate::UNDEFINED_FUNCTION, message))
 }
 
 fn truth(value: bool) -> Expr {
@@ -285,34 +315,15 @@ fn same(pairs: Vec<(Expr, Expr)>) -> Expr {
     }
 }
 
-/// The first pair that is not the same decides.
+/// The first pair that is not the same decides. Each part is computed once.
 fn in_order(comparison: Comparison, pairs: Vec<(Expr, Expr)>) -> Expr {
-    let less = matches!(comparison, Comparison::Less | Comparison::LessEqual);
-    let or_same = matches!(comparison, Comparison::LessEqual | Comparison::GreaterEqual);
-    let decided = |left: &Expr, right: &Expr| Expr::Case {
-        branches: Box::new([
-            (null(left.clone()), truth(!less)),
-            (null(right.clone()), truth(less)),
-        ]),
-        otherwise: Box::new(Expr::Compare {
-            comparison: match less {
-                true => Comparison::Less,
-                false => Comparison::Greater,
-            },
-            left: Box::new(left.clone()),
-            right: Box::new(right.clone()),
-        }),
-    };
-    let branches = pairs.into_iter().map(|(left, right)| {
-        let decided = decided(&left, &right);
-        (distinct(left, right, false), decided)
-    });
-    let branches: Box<[(Expr, Expr)]> = branches.collect();
-    match branches.is_empty() {
-        true => truth(or_same),
-        false => Expr::Case {
-            branches,
-            otherwise: Box::new(truth(or_same)),
+    let (operands, others): (Vec<Expr>, Vec<Expr>) = pairs.into_iter().unzip();
+    match operands.is_empty() {
+        true => truth(comparison.holds(Ordering::Equal)),
+        false => Expr::Rows {
+            operands: operands.into(),
+            from: RowsFrom::Row(others.into()),
+            test: RowTest::Values(comparison),
         },
     }
 }

@@ -161,6 +161,12 @@ pub(crate) fn query_of(node: &ast::Expr) -> Option<&ast::Query> {
 /// Where modifiers of records begin that tell which row it is; far above them are those that tell a type of elements (`expr/record`).
 const RECORDS: i32 = 1000;
 
+/// The rows that another one may be like, at most.
+const RECORDS_COMPARED: usize = 8;
+
+/// Parts of an expression from which on it is compared where it stands once.
+const LONG: usize = 32;
+
 impl Binder<'_> {
     /// The row of a table or of a join, by its name: its one column, if it is a function's that returns values. Null where an outer join has no row of the
     /// table; a row of nulls only, of a table whose columns may all be null, is taken for none.
@@ -291,10 +297,16 @@ impl Binder<'_> {
 
     /// The modifier of rows with these columns.
     fn new_record(&mut self, columns: Vec<(String, Type, Typmod)>) -> Typmod {
-        let number = i32::try_from(self.records.len()).ok();
+        let count = self.records.len();
+        // A table that is named again and again has one row.
+        let mut nearby = (count.saturating_sub(RECORDS_COMPARED)..count).rev();
+        let known = nearby.find(|at| self.records[*at] == columns);
+        let number = i32::try_from(known.unwrap_or(count)).ok();
         match number.and_then(|number| RECORDS.checked_add(number)) {
             Some(number) => {
-                self.records.push(columns);
+                if known.is_none() {
+                    self.records.push(columns);
+                }
                 Typmod(number)
             }
             None => Typmod::NONE,
@@ -417,7 +429,8 @@ impl Binder<'_> {
             return Err(SqlError::unsupported(text));
         };
         let mut pair = |operator: &B, left: &Bound, right: &Bound| {
-            Ok(self.binary(operator, left.clone(), right.clone())?.expr)
+            let (left, right) = (self.copied(left)?, self.copied(right)?);
+            Ok(self.binary(operator, left, right)?.expr)
         };
         match operator {
             B::Eq | B::NotEq => {
@@ -436,7 +449,11 @@ impl Binder<'_> {
                     return pair(operator, first, other);
                 }
                 let mut all = left.iter().chain(right);
-                if all.any(|bound| bound.expr.is_volatile()) {
+                let is_record = |bound: &Bound| bound.ty == Some(Type::Record);
+                // What is long would stand in two places, and in four of a row around it.
+                let long = all.clone().any(|bound| bound.expr.parts() > LONG)
+                    && !all.clone().any(is_record);
+                if long || all.any(|bound| bound.expr.is_volatile()) {
                     return self.compare_once(operator, left, right);
                 }
                 // The first pair that differs decides.
@@ -465,7 +482,8 @@ impl Binder<'_> {
         let (mut operands, mut others) = (Vec::new(), Vec::new());
         for (left, right) in left.iter().zip(right) {
             let sign = operator.to_string();
-            let (left, right) = self.comparable(&sign, left.clone(), right.clone())?;
+            let (left, right) = (self.copied(left)?, self.copied(right)?);
+            let (left, right) = self.comparable(&sign, left, right)?;
             operands.push(left);
             others.push(right);
         }

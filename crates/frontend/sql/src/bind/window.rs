@@ -16,7 +16,7 @@ pub(crate) const WINDOW_SLOTS: u16 = 0x8000;
 const CALLED: &str = "window function";
 
 /// A window function of a query.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Window {
     pub function: WindowKind,
     pub arguments: Vec<(Expr, Type)>,
@@ -37,7 +37,7 @@ pub(crate) struct WindowCall {
 }
 
 /// What it computes.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) enum WindowKind {
     Function(WindowFunction),
     Aggregate(Aggregate),

@@ -34,7 +34,9 @@ impl Ddl<'_> {
                 admin,
                 grantor,
             } => {
-                let grantor = self.grantor_of_members(grantor.as_ref())?;
+                // Who takes a membership away does so whoever gave it.
+                let grantor = grantor.as_ref().filter(|_| give);
+                let grantor = self.grantor_of_members(grantor)?;
                 self.change_members(give, &roles, &members, (admin, grantor))
             }
             Definition::Defaults {
@@ -58,8 +60,7 @@ impl Ddl<'_> {
         let Some(said) = said else {
             return Ok(own);
         };
-        let grantor = self.roles_named(std::slice::from_ref(said))?;
-        Ok(grantor.first().copied().unwrap_or(own))
+        self.role_named(said)
     }
 
     fn change_members(

@@ -84,9 +84,9 @@ impl Ddl<'_> {
         database: &ast::Ident,
         to: &ast::Ident,
     ) -> Result<CommandTag> {
-        let to = self.roles_named(std::slice::from_ref(to))?;
+        let to = self.role_named(to)?;
         check_database(&folded(database))?;
-        if to != [FIRST_ROLE_OID] {
+        if to != FIRST_ROLE_OID {
             self.check_owns_database()?;
             return Err(SqlError::unsupported("another owner of the database"));
         }

@@ -5,7 +5,7 @@
 
 use super::acl::Deed;
 use super::owner::check_database;
-use super::role::denied;
+use super::role::{denied, no_role};
 use super::{Ddl, check_no_system};
 use crate::bind::{NamedType, folded, no_type, object_name};
 use crate::catalog::{AclOf, Change, DefaultKind, Kind, Namespace, Oid, Relation};
@@ -44,8 +44,7 @@ impl Ddl<'_> {
     pub(super) fn change_rights(&mut self, change: &RightsChange) -> Result<CommandTag> {
         if let Some(said) = &change.grantor {
             // It says who does it, whoever that is.
-            let grantor = self.roles_named(std::slice::from_ref(said))?;
-            if grantor != [self.own_role()?.oid] {
+            if self.role_named(said)? != self.own_role()?.oid {
                 let text = "grantor must be current user";
                 return Err(SqlError::new(sqlstate::FEATURE_NOT_SUPPORTED, text));
             }
@@ -227,6 +226,16 @@ impl Ddl<'_> {
             }
         }
         Ok(CommandTag::plain("ALTER DEFAULT PRIVILEGES"))
+    }
+
+    /// The oid of a role, which is not everybody.
+    ///
+    /// # Errors
+    /// `42704`.
+    pub(super) fn role_named(&self, name: &Ident) -> Result<Oid> {
+        let found = self.roles_named(std::slice::from_ref(name))?;
+        let mut found = found.into_iter().filter(|role| *role != 0);
+        found.next().ok_or_else(|| no_role("public"))
     }
 
     /// Oids of roles; 0: everybody.

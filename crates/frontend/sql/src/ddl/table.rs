@@ -13,7 +13,7 @@ use super::made_names::MadeName;
 use super::marks::{Promoted, check_form_of_table};
 use super::parameters::{self, Of};
 use super::triggers::Switch;
-use crate::bind::{ScopeTable, check_collatable, check_collation, folded};
+use crate::bind::{ScopeTable, check_collatable, folded};
 use crate::catalog::{
     Change, Check, Default, Index, Kind, Named, Oid, Relation, ReplicaIdentity, Storage, Table,
 };
@@ -294,7 +294,10 @@ impl Ddl<'_> {
                 }
                 ColumnOption::Collation(collation) => {
                     let place = self.binder().place_before(collation, "collate");
-                    let done = check_collation(collation).and_then(|()| check_collatable(Some(ty)));
+                    let done = self
+                        .binder()
+                        .check_collation(collation)
+                        .and_then(|()| check_collatable(Some(ty)));
                     done.map_err(|error| error.at(place))?;
                 }
                 ColumnOption::Comment(_) => {}

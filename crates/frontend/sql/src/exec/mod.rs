@@ -21,6 +21,7 @@ mod ordered;
 mod owed;
 mod partial;
 mod recursive;
+mod room;
 mod scan;
 mod select;
 mod set_rows;
@@ -31,13 +32,14 @@ pub(crate) use distinct::DistinctRows;
 pub(crate) use foreign::no_target;
 pub(crate) use owed::{Deferred, Owed, OwedMark, OwedPoint};
 pub(crate) use partial::{Partial, Squares, arrays_saved};
+pub(crate) use room::{Account, Room};
 pub(crate) use scan::{TableScan, no_step};
 pub(crate) use system::KeptRows;
 
 use crate::catalog::Catalog;
 use crate::error::{Result, SqlError};
 use crate::expr::{
-    Environment, Explain, Expr, Frame, ListSets, Out, Queries, Returned, RowRef, RowSet, Subresult,
+    Environment, Explain, Expr, Frame, Out, Queries, Returned, RowRef, RowSet, Subresult,
 };
 use crate::lock::HeldLocks;
 use crate::plan::{Program, ProgramKind, Select, SetCall, Subquery, SubqueryKind, Writing};
@@ -53,6 +55,7 @@ use system::SystemRows;
 use vellum::{Database, OwnWrites, Transaction};
 use vellum_base::maps::{HashMap, HashSet};
 use vellum_row::{Array, ArrayRef, Type, Value, ValueRef, send_to_client};
+use vellum_sync::atomic::AtomicUsize;
 
 /// Whether more rows are wanted.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -103,6 +106,8 @@ pub(crate) struct Run<'r, 'w> {
     pub memory: Cell<usize>,
     /// Bytes that lists of subqueries may still keep before they take of these.
     listed: Cell<usize>,
+    /// Bytes that lists may keep which threads of operators make, who are no run.
+    pub(crate) listed_away: Arc<AtomicUsize>,
     /// What changed rows have yet to answer for.
     dues: RefCell<VecDeque<Due>>,
     /// What the transaction has yet to answer for.
@@ -197,6 +202,7 @@ impl<'r, 'w> Run<'r, 'w> {
             waiting,
             memory: Cell::new(memory),
             listed: Cell::new(memory.saturating_mul(LISTED)),
+            listed_away: Arc::new(AtomicUsize::new(memory.saturating_mul(LISTED))),
             steps: Cell::new(0),
             system: Rc::default(),
             work: Rc::default(),
@@ -209,8 +215,7 @@ impl<'r, 'w> Run<'r, 'w> {
 
     /// It runs with these parameters from now on: what subqueries have returned was of others, and lists that were kept are no more.
     pub fn takes(&mut self, params: &'r [Value]) {
-        let lists = self.env.lists().map_or(0, ListSets::clear);
-        self.listed.set(self.listed.get().saturating_add(lists));
+        self.set_room(self.room());
         self.params = params;
         self.ran.borrow_mut().clear();
         *self.planned.borrow_mut() = Planned::default();
@@ -232,6 +237,7 @@ impl<'r, 'w> Run<'r, 'w> {
             waiting: self.waiting,
             memory: Cell::new(self.memory.get()),
             listed: self.listed.clone(),
+            listed_away: self.listed_away.clone(),
             dues: RefCell::default(),
             deferred: self.deferred,
             keys: RefCell::new(None),
@@ -410,31 +416,6 @@ impl<'r, 'w> Run<'r, 'w> {
             }
             None => Err(out_of_memory()),
         }
-    }
-
-    /// Bytes are kept in a list that rows are looked up in.
-    ///
-    /// # Errors
-    /// As [`Self::keep`].
-    fn keep_listed(&self, bytes: usize) -> Result<()> {
-        match self.listed.get().checked_sub(bytes) {
-            Some(left) => {
-                self.listed.set(left);
-                Ok(())
-            }
-            None => self.keep(bytes),
-        }
-    }
-
-    /// The bytes that it may still keep, in lists and otherwise: for who begins a query anew.
-    pub(crate) fn room(&self) -> (usize, usize) {
-        (self.memory.get(), self.listed.get())
-    }
-
-    /// It has kept no more than when it had this room.
-    pub(crate) fn set_room(&self, (memory, listed): (usize, usize)) {
-        self.memory.set(memory);
-        self.listed.set(listed);
     }
 
     /// Keeps a row.
@@ -726,8 +707,9 @@ impl Queries for Run<'_, '_> {
         self.subquery(subquery)
     }
 
-    fn keep_list(&self, bytes: usize) -> Result<()> {
-        self.keep_listed(bytes)
+    fn keep_list(&self, bytes: usize) -> Result<Option<Account>> {
+        let account = self.keep_listed(bytes)?;
+        Ok(self.outer.is_none().then_some(account))
     }
 }
 

@@ -9,7 +9,7 @@
 
 use super::{Builtin, CatalogFunction, Expr, Frame, Out, RowSet};
 use crate::error::Result;
-use crate::exec::out_of_memory;
+use crate::exec::{Account, Room, out_of_memory};
 use std::ops::{Deref, DerefMut};
 use std::sync::{Arc, OnceLock};
 use vellum_base::maps::HashMap;
@@ -176,33 +176,55 @@ impl Set {
 pub(crate) struct ListSets {
     /// `None`: it was asked for once.
     by_number: Mutex<HashMap<u64, Option<Set>>>,
-    /// Bytes that the run has been charged for them.
-    charged: AtomicUsize,
-    /// Bytes that they may take where no run is at hand.
-    room: AtomicUsize,
+    /// Bytes that the run has been charged for them, of its memory and of what it may keep in lists.
+    charged: [AtomicUsize; 2],
+    /// Bytes that they may take where no run is at hand, which others take of, too.
+    room: Arc<AtomicUsize>,
+    /// What they have taken of that.
+    taken: AtomicUsize,
 }
 
 impl Default for ListSets {
     fn default() -> Self {
-        Self::within(usize::MAX)
+        Self::within(Arc::new(AtomicUsize::new(usize::MAX)))
+    }
+}
+
+impl Drop for ListSets {
+    fn drop(&mut self) {
+        self.clear();
     }
 }
 
 impl ListSets {
     /// Of what is computed where no run is at hand, in so many bytes.
-    pub fn within(bytes: usize) -> Self {
+    pub fn within(room: Arc<AtomicUsize>) -> Self {
         Self {
             by_number: Mutex::default(),
-            charged: AtomicUsize::new(0),
-            room: AtomicUsize::new(bytes),
+            charged: [AtomicUsize::new(0), AtomicUsize::new(0)],
+            room,
+            taken: AtomicUsize::new(0),
         }
     }
 
-    /// Other parameters are given (LS1). Returns the bytes that the run was charged for what was kept.
-    pub fn clear(&self) -> usize {
+    /// What the run has been charged.
+    pub fn charged(&self) -> Room {
+        // Relaxed, here and below: counts, and nothing that is read by them; who forgets what was kept is who runs.
+        let [memory, listed] = &self.charged;
+        Room {
+            memory: memory.load(Ordering::Relaxed),
+            listed: listed.load(Ordering::Relaxed),
+        }
+    }
+
+    /// Other parameters are given (LS1), or the run is told that what it was charged is its own again.
+    pub fn clear(&self) {
         self.by_number.lock().clear();
-        // Relaxed: who gives other parameters is who runs.
-        self.charged.swap(0, Ordering::Relaxed)
+        for account in &self.charged {
+            account.store(0, Ordering::Relaxed);
+        }
+        let taken = self.taken.swap(0, Ordering::Relaxed);
+        self.room.fetch_add(taken, Ordering::Relaxed);
     }
 
     /// A set is kept.
@@ -210,17 +232,31 @@ impl ListSets {
     /// # Errors
     /// `53200`.
     fn charge(&self, bytes: usize, frame: &Frame<'_>) -> Result<()> {
+        let [memory, listed] = &self.charged;
         if let Some(queries) = frame.queries {
-            queries.keep_list(bytes)?;
-            self.charged.fetch_add(bytes, Ordering::Relaxed);
+            let account = match queries.keep_list(bytes)? {
+                Some(Account::Memory) => memory,
+                Some(Account::Lists) => listed,
+                None => return Ok(()),
+            };
+            account.fetch_add(bytes, Ordering::Relaxed);
             return Ok(());
         }
-        // Relaxed: a count, and nothing that is read by it.
+        self.take(bytes)
+    }
+
+    /// The same where no run is at hand.
+    ///
+    /// # Errors
+    /// `53200`.
+    fn take(&self, bytes: usize) -> Result<()> {
         let left = |room: usize| room.checked_sub(bytes);
-        let taken = self
+        let had = self
             .room
             .fetch_update(Ordering::Relaxed, Ordering::Relaxed, left);
-        taken.map(drop).map_err(|_| out_of_memory())
+        had.map_err(|_| out_of_memory())?;
+        self.taken.fetch_add(bytes, Ordering::Relaxed);
+        Ok(())
     }
 }
 
@@ -255,8 +291,13 @@ impl Kept {
                 }
                 drop(known);
                 let set = make()?;
-                lists.charge(set.bytes(), frame)?;
+                let bytes = set.bytes();
                 let mut known = lists.by_number.lock();
+                // Another thread may have made it meanwhile: it is kept once, and charged once.
+                if let Some(Some(set)) = known.get(&self.number) {
+                    return Ok(Some(set.clone()));
+                }
+                lists.charge(bytes, frame)?;
                 known.insert(self.number, Some(set.clone()));
                 Ok(Some(set))
             }
@@ -347,4 +388,27 @@ pub(super) fn in_array<'a>(
         }
     }
     Ok((!null).then_some(negated))
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "a test may panic")]
+    use super::*;
+
+    #[test]
+    fn lists_of_several_queries_take_of_one_room_and_give_it_back() {
+        let room = Arc::new(AtomicUsize::new(100));
+        let [first, second] = [(); 2].map(|()| ListSets::within(room.clone()));
+        first.take(60).unwrap();
+        assert_eq!(
+            second.take(60).unwrap_err().sqlstate(),
+            crate::sqlstate::OUT_OF_MEMORY
+        );
+        second.take(40).unwrap();
+        first.clear();
+        second.take(60).unwrap();
+        drop(second);
+        first.take(100).unwrap();
+        assert!(first.take(1).is_err());
+    }
 }

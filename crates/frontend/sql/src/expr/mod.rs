@@ -31,7 +31,7 @@ pub(crate) use returned::{Queries, Returned, Subresult};
 pub(crate) use rows::{RowSet, RowTest, RowsFrom};
 pub(crate) use scalar::{
     Entry, Keep, PGCRYPTO, RowsOf, Scalar, UUID_OSSP, ambiguous, common_of, find as find_scalar,
-    find_of as find_among, functions as scalar_functions, no_polymorphic_type,
+    find_of as find_among, functions as scalar_functions, letters, no_polymorphic_type,
 };
 
 use crate::error::{Result, SqlError};
@@ -486,12 +486,16 @@ impl Expr {
                 test,
             } => {
                 let found = match from {
-                    RowsFrom::Row(others) => {
-                        let (RowTest::Any(comparison)
+                    RowsFrom::Row(others) => match *test {
+                        RowTest::Values(comparison) => {
+                            Some(rows::values_in_order(operands, others, comparison, frame)?)
+                        }
+                        RowTest::Any(comparison)
                         | RowTest::All(comparison)
-                        | RowTest::One(comparison)) = *test;
-                        rows::one_with_one(operands, others, comparison, frame)?
-                    }
+                        | RowTest::One(comparison) => {
+                            rows::one_with_one(operands, others, comparison, frame)?
+                        }
+                    },
                     RowsFrom::Known(set) => among(operands, set, *test, frame)?,
                     RowsFrom::Subquery(number) => {
                         match &*frame.subqueries[usize::from(*number)].returned(frame)? {
@@ -642,13 +646,13 @@ impl Expr {
                 negated,
             } => {
                 let text = operand.eval(frame)?;
-                let Some(text) = text.as_ref().as_str() else {
+                let Some(text) = letters(text.as_ref()) else {
                     return Ok(Out::NULL);
                 };
                 let found = match constant {
-                    Some(pattern) => pattern.matches(text)?,
-                    None => match pattern.eval(frame)?.as_ref().as_str() {
-                        Some(pattern) => Pattern::new(pattern, *escape, *fold).matches(text)?,
+                    Some(pattern) => pattern.matches(&text)?,
+                    None => match letters(pattern.eval(frame)?.as_ref()) {
+                        Some(pattern) => Pattern::new(&pattern, *escape, *fold).matches(&text)?,
                         None => return Ok(Out::NULL),
                     },
                 };
@@ -685,6 +689,13 @@ impl Expr {
     pub fn walk<'e>(&'e self, each: &mut dyn FnMut(&'e Expr)) {
         each(self);
         children!(self, iter, |child| child.walk(each));
+    }
+
+    /// How many expressions it is made of, itself among them.
+    pub fn parts(&self) -> usize {
+        let mut count = 0;
+        self.walk(&mut |_| count += 1);
+        count
     }
 
     /// Calls `each` with the expressions directly in it.

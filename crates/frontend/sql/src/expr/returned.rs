@@ -2,6 +2,7 @@
 
 use super::{Frame, RowSet};
 use crate::error::{Result, SqlError};
+use crate::exec::Account;
 use crate::plan::Subquery;
 use std::borrow::Cow;
 use std::cell::OnceCell;
@@ -41,11 +42,11 @@ pub(crate) trait Queries {
     /// The query's.
     fn run_once(&self, subquery: &Subquery) -> Result<Returned>;
 
-    /// Bytes are kept in a list that values are looked for in.
+    /// Bytes are kept in a list that values are looked for in. Returns which account was charged, if it is there until lists are forgotten.
     ///
     /// # Errors
     /// `53200`.
-    fn keep_list(&self, bytes: usize) -> Result<()>;
+    fn keep_list(&self, bytes: usize) -> Result<Option<Account>>;
 }
 
 impl<'p> Subresult<'p> {

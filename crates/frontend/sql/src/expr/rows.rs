@@ -28,6 +28,8 @@ pub(crate) enum RowTest {
     All(Comparison),
     /// With the one that there is; null if there is none.
     One(Comparison),
+    /// The same of rows as values: a null is like another, and greater than all else.
+    Values(Comparison),
 }
 
 impl RowTest {
@@ -116,7 +118,8 @@ impl RowSet {
             // Equal to none is unlike all.
             RowTest::All(Comparison::NotEqual) => found(Comparison::Equal, true).map(|any| !any),
             RowTest::All(comparison) => found(comparison, false),
-            RowTest::One(comparison) => {
+            // Values are compared with a row that is written down.
+            RowTest::One(comparison) | RowTest::Values(comparison) => {
                 let mut all = self.whole.rows().iter().chain(&self.broken);
                 compared(row, all.next()?, comparison)
             }
@@ -171,6 +174,29 @@ pub(super) fn one_with_one<'a>(
         }
     }
     Ok(so_far.end())
+}
+
+/// The same of rows as values.
+///
+/// # Errors
+/// Those of the functions in them.
+pub(super) fn values_in_order<'a>(
+    left: &'a [Expr],
+    right: &'a [Expr],
+    comparison: Comparison,
+    frame: &Frame<'a>,
+) -> Result<bool> {
+    for (left, right) in left.iter().zip(right) {
+        let (left, right) = (left.eval(frame)?, right.eval(frame)?);
+        let order = match (left.is_null(), right.is_null()) {
+            (false, false) => compare(left.as_ref(), right.as_ref()),
+            (left, right) => left.cmp(&right),
+        };
+        if order.is_ne() {
+            return Ok(comparison.holds(order));
+        }
+    }
+    Ok(comparison.holds(Ordering::Equal))
 }
 
 /// A comparison of rows whose parts were equal or unknown so far.

@@ -86,8 +86,8 @@ impl Run<'_, '_> {
             self.set_room(room);
             // `1`: as it was set.
             let memory_bytes = match times {
-                1 => room.0,
-                _ => room.0.saturating_mul(times).max(AGAIN_LEAST),
+                1 => room.memory,
+                _ => room.memory.saturating_mul(times).max(AGAIN_LEAST),
             };
             let limits = Limits {
                 memory_bytes,

@@ -82,7 +82,7 @@ impl<'t, 'r, 'w> Translation<'t, 'r, 'w> {
             params: run.params.into(),
             settings: run.env.settings().clone(),
             line: line.clone(),
-            lists: ListSets::within(run.room().1),
+            lists: ListSets::within(run.listed_away.clone()),
         });
         Self {
             run,

@@ -111,7 +111,12 @@ fn changes(tokens: &[TokenWithSpan]) -> Result<Changes> {
             continue;
         }
         match token {
-            Token::LParen => outer.push(std::mem::take(&mut own)),
+            Token::LParen => {
+                let around = std::mem::take(&mut own);
+                // A join in brackets.
+                own.in_from = around.in_from && begins_item(before);
+                outer.push(around);
+            }
             Token::RParen => {
                 waiting -= own.waiting.len();
                 own = outer.pop().unwrap_or_default();
@@ -299,6 +304,9 @@ mod tests {
         for text in [
             "SELECT x.k FROM a JOIN b USING(k) AS x",
             "SELECT * FROM a JOIN b USING(k, l) AS \"X \"\")y\" WHERE true",
+            "SELECT * FROM a JOIN b USING(k, l) AS \"X \"\"y\" WHERE true",
+            "SELECT * FROM a JOIN b USING(k) AS \"x\"\")\" WHERE true",
+            "SELECT * FROM (ROWS FROM (f(1)) CROSS JOIN t)",
             "SELECT * FROM ROWS FROM (f(1), g(2)) WITH ORDINALITY AS t (a, b)",
         ] {
             assert_eq!(shown(text), text);

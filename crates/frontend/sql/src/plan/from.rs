@@ -3,6 +3,7 @@
 //! Not here: how they are joined (`joins`).
 
 use super::json_rows::lists_types;
+use super::output::name_of;
 use super::path::Access;
 use super::select::{Origin, Select, SourceKind};
 use super::with_order::of_hidden;
@@ -357,20 +358,30 @@ impl Binder<'_> {
         let (mut calls, mut columns) = (Vec::new(), Vec::new());
         let mut first = None;
         for item in items {
-            let ast::FunctionArg::Unnamed(ast::FunctionArgExpr::Expr(ast::Expr::Function(call))) =
-                item
-            else {
+            let ast::FunctionArg::Unnamed(ast::FunctionArgExpr::Expr(node)) = item else {
                 return Err(SqlError::syntax("ROWS FROM needs functions"));
             };
-            let function = crate::bind::called_name(&call.name)?;
-            let args = match &call.args {
-                ast::FunctionArguments::List(list) => list.args.as_slice(),
-                _ => &[],
+            let (function, own, named) = match node {
+                ast::Expr::Function(call) => {
+                    check_call(call)?;
+                    let function = crate::bind::called_name(&call.name)?;
+                    let args = match &call.args {
+                        ast::FunctionArguments::List(list) => list.args.as_slice(),
+                        _ => &[],
+                    };
+                    if JsonRows::find(&function).is_some() {
+                        return Err(SqlError::unsupported(format!("{function} in ROWS FROM")));
+                    }
+                    let (own, named) = self.function_columns(&function, &call.name, args)?;
+                    (function, own, named)
+                }
+                node if is_call(node) => {
+                    let (call, ty) = self.one_row(node)?;
+                    let function = name_of(node);
+                    (function.clone(), vec![call], vec![(function, ty)])
+                }
+                _ => return Err(SqlError::syntax("ROWS FROM needs functions")),
             };
-            if JsonRows::find(&function).is_some() {
-                return Err(SqlError::unsupported(format!("{function} in ROWS FROM")));
-            }
-            let (own, named) = self.function_columns(&function, &call.name, args)?;
             let table = match (alias, items) {
                 (Some(alias), [_]) => folded(&alias.name),
                 _ => function.clone(),
@@ -417,6 +428,39 @@ impl Binder<'_> {
             Some(series) => series,
             None => SourceKind::Function { calls, ordinality },
         })
+    }
+}
+
+/// What calls a function with words between its arguments.
+fn is_call(node: &ast::Expr) -> bool {
+    use ast::Expr as E;
+    match node {
+        E::Cast { kind, .. } => *kind == ast::CastKind::Cast,
+        E::Substring { .. }
+        | E::Trim { .. }
+        | E::Position { .. }
+        | E::Overlay { .. }
+        | E::Extract { .. } => true,
+        _ => false,
+    }
+}
+
+/// What an expression may say behind a call is not said in FROM.
+///
+/// # Errors
+/// `42601`.
+fn check_call(call: &ast::Function) -> Result<()> {
+    let said = [
+        (!call.within_group.is_empty(), "within"),
+        (call.filter.is_some(), "filter"),
+        (call.null_treatment.is_some(), "nulls"),
+        (call.over.is_some(), "over"),
+    ];
+    match said.iter().find(|(said, _)| *said) {
+        Some((_, word)) => Err(SqlError::syntax(format!(
+            "syntax error at or near \"{word}\""
+        ))),
+        None => Ok(()),
     }
 }
 

@@ -54,7 +54,7 @@ impl Binder<'_> {
             list.iter()
                 .for_each(|expr| in_parentheses(expr, &mut items));
             for expr in items {
-                for key in self.group_keys(expr, output, columns, "GROUP BY")? {
+                for key in self.group_keys(expr, output, columns, "GROUP BY")?.0 {
                     check_key(&key)?;
                     SqlError::check_room(keys.found.len(), COMPARED_MAX, "keys of groups")?;
                     keys.found.push(key);
@@ -89,16 +89,19 @@ impl Binder<'_> {
                 for set in list {
                     match inner_sets(set) {
                         Some(inner) => sets.extend(self.sets_of(&inner, keys)?),
-                        None => sets.push(self.set(set, keys)?),
+                        None => sets.push(self.set(set, true, keys)?),
                     }
                     check_sets(sets.len())?;
                 }
                 return Ok(sets);
             }
             ast::Expr::GroupingSets(list) | ast::Expr::Cube(list) | ast::Expr::Rollup(list) => list,
-            plain => return Ok(vec![self.set(std::slice::from_ref(plain), keys)?]),
+            plain => {
+                let list = std::slice::from_ref(plain);
+                return Ok(vec![self.set(list, false, keys)?]);
+            }
         };
-        let elements = elements.iter().map(|list| self.set(list, keys));
+        let elements = elements.iter().map(|list| self.set(list, true, keys));
         let elements = elements.collect::<Result<Sets>>()?;
         let together = |parts: &mut dyn Iterator<Item = &Vec<usize>>| {
             let mut all: Vec<usize> = Vec::new();
@@ -132,19 +135,24 @@ impl Binder<'_> {
         })
     }
 
-    /// The keys of a list, in which parentheses stand for several.
-    fn set(&mut self, list: &[ast::Expr], keys: &mut Keys<'_>) -> Result<Vec<usize>> {
+    /// The keys of a list, in which parentheses stand for several. `some`: other sets may be without them.
+    fn set(&mut self, list: &[ast::Expr], some: bool, keys: &mut Keys<'_>) -> Result<Vec<usize>> {
         let mut set = Vec::new();
         for expr in list {
             if let ast::Expr::Tuple(inner) = expr {
-                for key in self.set(inner, keys)? {
+                for key in self.set(inner, some, keys)? {
                     if !set.contains(&key) {
                         set.push(key);
                     }
                 }
                 continue;
             }
-            for key in self.group_keys(expr, keys.output, keys.columns, "GROUP BY")? {
+            let (own, is_row) = self.group_keys(expr, keys.output, keys.columns, "GROUP BY")?;
+            if is_row && some {
+                // Its parts are the keys: where they are null it would be a row of nulls.
+                return Err(SqlError::unsupported("a row in a set of keys"));
+            }
+            for key in own {
                 check_key(&key)?;
                 let known = keys.found.iter().position(|other| other.0 == key.0);
                 let number = known.unwrap_or(keys.found.len());
@@ -184,6 +192,10 @@ impl Binder<'_> {
                 break;
             };
             match self.expr(expr) {
+                Ok(bound) if bound.ty == Some(Type::Record) => {
+                    failed = Some(SqlError::unsupported("GROUPING of a row"));
+                    break;
+                }
                 Ok(bound) => asked.push(bound.expr),
                 Err(error) => {
                     failed = Some(error);

@@ -6,7 +6,7 @@
 //! A subquery that reads keys of one set and nothing else of its groups needs none of that: it is a key itself ([`super::grouping::depending`]).
 //!
 //! Invariants:
-//! - GA1 Both queries have all subqueries under their numbers; those that belong to the other one are empty.
+//! - GA1 Both queries have all subqueries under their numbers; those that only the other one asks are empty.
 
 use super::grouping::ungrouped_in_subquery;
 use super::reads::columns_read;
@@ -165,12 +165,12 @@ impl Binder<'_> {
                 plain(Body::Values(Vec::new()), vec![]),
             );
             let own = within.contains(&(number as u16));
-            if own && asks.contains(&(number as u16)) {
-                return Err(SqlError::internal("a subquery of two queries"));
-            }
-            inner.push(match own {
-                true => std::mem::replace(&mut self.subqueries[number], empty),
-                false => empty,
+            let asked_behind = asks.contains(&(number as u16));
+            inner.push(match (own, asked_behind) {
+                // A part of a key that stands in the list beside it.
+                (true, true) => self.subqueries[number].clone(),
+                (true, false) => std::mem::replace(&mut self.subqueries[number], empty),
+                (false, _) => empty,
             });
         }
         let scope = &self.scope;

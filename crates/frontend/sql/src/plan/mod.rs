@@ -201,6 +201,13 @@ pub(crate) struct Subquery {
     pub select: Select,
 }
 
+impl Clone for Subquery {
+    /// One of a number of its own.
+    fn clone(&self) -> Self {
+        Self::new(self.kind, self.select.clone())
+    }
+}
+
 impl Subquery {
     pub fn new(kind: SubqueryKind, select: Select) -> Self {
         static NUMBERS: AtomicU64 = AtomicU64::new(0);

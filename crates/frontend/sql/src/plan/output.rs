@@ -2,7 +2,7 @@
 
 use super::OutputColumn;
 use super::select::{Body, Select, SortBy, SortKey};
-use crate::bind::{Binder, Bound, NamedTable, folded, type_label};
+use crate::bind::{Binder, Bound, COMPARED_MAX, NamedTable, folded, type_label};
 use crate::catalog::{Index, IndexKey, Table};
 use crate::error::{Result, SqlError};
 use crate::expr::Expr;
@@ -162,14 +162,14 @@ impl Binder<'_> {
         }
     }
 
-    /// A key of GROUP BY: a column's number, the name of an output column, or an expression. Of a row, what it is told apart by.
+    /// A key of GROUP BY: a column's number, the name of an output column, or an expression. Of a row (then it says so), what it is told apart by.
     pub(super) fn group_keys(
         &mut self,
         node: &ast::Expr,
         output: &[Expr],
         columns: &[OutputColumn],
         clause: &str,
-    ) -> Result<Vec<(Expr, Type)>> {
+    ) -> Result<(Vec<(Expr, Type)>, bool)> {
         let of_output = |at: usize| of_output(at, output, columns);
         let bound = if let Some(at) = self.ordinal(node, output.len(), clause)? {
             of_output(at)
@@ -190,16 +190,16 @@ impl Binder<'_> {
         if bound.ty == Some(Type::Record)
             && let Some(keys) = self.told_apart_by(&bound)
         {
-            return Ok(keys);
+            return Ok((keys, true));
         }
         let (expr, ty, _) = self.settle(bound)?;
-        Ok(vec![(expr, ty)])
+        Ok((vec![(expr, ty)], false))
     }
 
     /// What DISTINCT tells rows apart by, if that is not what the list has: where a column is a row.
     ///
     /// # Errors
-    /// `42883` for what cannot be told apart.
+    /// `42883` for what cannot be told apart, `0A000` for what would be computed again for that, `54000` for too much.
     pub(super) fn rows_told_apart(
         &self,
         output: &[Expr],
@@ -208,11 +208,15 @@ impl Binder<'_> {
         let mut keys = Vec::with_capacity(output.len());
         let mut rows = false;
         for (at, column) in columns.iter().enumerate() {
+            SqlError::check_room(keys.len(), COMPARED_MAX, "keys of rows that are told apart")?;
             if column.ty == Type::Record
                 && let Some(own) = self.told_apart(&of_output(at, output, columns))?
             {
+                check_stable(&output[at], "DISTINCT")?;
+                if !(rows && output[..at].contains(&output[at])) {
+                    keys.extend(own);
+                }
                 rows = true;
-                keys.extend(own);
                 continue;
             }
             check_equality(column.ty)?;
@@ -224,7 +228,8 @@ impl Binder<'_> {
     /// Puts what a row is sorted by in the place of keys that are rows; `typmods` tell what is in them.
     ///
     /// # Errors
-    /// `42883` for a part without an order.
+    /// `42883` for a part without an order, and for a row of which it is not known what is in it; `0A000` for one that would be computed again, `54000` for too
+    /// many keys.
     pub(super) fn sorted_rows(
         &self,
         sort: Vec<SortKey>,
@@ -235,25 +240,32 @@ impl Binder<'_> {
             return Ok(sort);
         }
         let mut keys = Vec::with_capacity(sort.len());
+        let mut rows: Vec<SortBy> = Vec::new();
         for (key, typmod) in sort.into_iter().zip(typmods) {
-            let parts = match key.ty {
-                Type::Record => {
-                    let expr = match &key.expr {
-                        SortBy::Output(at) => output[*at].clone(),
-                        SortBy::Expr(expr) => expr.clone(),
-                    };
-                    let row = Bound {
-                        typmod: *typmod,
-                        ..Bound::new(expr, key.ty)
-                    };
-                    self.sorted_by_parts(&key, &row)?
-                }
-                _ => None,
-            };
-            match parts {
-                Some(parts) => keys.extend(parts),
-                None => keys.push(key),
+            SqlError::check_room(keys.len(), COMPARED_MAX, "keys that rows are sorted by")?;
+            if key.ty != Type::Record {
+                keys.push(key);
+                continue;
             }
+            if rows.contains(&key.expr) {
+                continue;
+            }
+            let expr = match &key.expr {
+                SortBy::Output(at) => {
+                    check_stable(&output[*at], "ORDER BY")?;
+                    output[*at].clone()
+                }
+                SortBy::Expr(expr) => expr.clone(),
+            };
+            let row = Bound {
+                typmod: *typmod,
+                ..Bound::new(expr, key.ty)
+            };
+            match self.sorted_by_parts(&key, &row)? {
+                Some(parts) => keys.extend(parts),
+                None => check_order(key.ty)?,
+            }
+            rows.push(key.expr);
         }
         for key in &mut keys {
             if let SortBy::Expr(expr) = &key.expr
@@ -277,9 +289,16 @@ impl Binder<'_> {
         };
         let mut keys = Vec::with_capacity(nodes.len());
         for node in nodes {
-            for key in self.group_keys(node, output, columns, "DISTINCT ON")? {
+            SqlError::check_room(keys.len(), COMPARED_MAX, "keys of DISTINCT ON")?;
+            let (own, is_row) = self.group_keys(node, output, columns, "DISTINCT ON")?;
+            for key in own {
                 check_equality(key.1)?;
-                keys.push(key);
+                if is_row {
+                    check_stable(&key.0, "DISTINCT ON")?;
+                }
+                if !keys.contains(&key) {
+                    keys.push(key);
+                }
             }
         }
         Ok(keys)
@@ -350,6 +369,9 @@ impl Binder<'_> {
                     "ORDER BY an expression over a set operation",
                 ));
             };
+            if columns[at].ty == Type::Record {
+                check_order(Type::Record)?;
+            }
             keys.push(sort_key(SortBy::Output(at), columns[at].ty, key.options));
         }
         Ok(keys)
@@ -449,6 +471,20 @@ fn check_order(ty: Type) -> Result<()> {
     Err(SqlError::new(sqlstate::UNDEFINED_FUNCTION, message))
 }
 
+/// A row of the list that is told apart, or sorted, by its parts, is computed beside them.
+///
+/// # Errors
+/// `0A000` if these may be others then.
+fn check_stable(row: &Expr, clause: &str) -> Result<()> {
+    match row.is_volatile() {
+        true => {
+            let what = format!("{clause} of a row with volatile functions");
+            Err(SqlError::unsupported(what))
+        }
+        false => Ok(()),
+    }
+}
+
 /// Values of the type can be told apart.
 ///
 /// # Errors
@@ -465,7 +501,7 @@ pub(crate) fn check_equality(ty: Type) -> Result<()> {
 }
 
 /// The name of a column that has none.
-fn name_of(node: &ast::Expr) -> String {
+pub(super) fn name_of(node: &ast::Expr) -> String {
     figured(node).map_or_else(|| "?column?".to_owned(), |(name, _)| name)
 }
 

@@ -22,7 +22,7 @@ use std::sync::Arc;
 use vellum_row::Type;
 
 /// A query.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Select {
     pub subqueries: Vec<Subquery>,
     pub body: Body,
@@ -61,7 +61,7 @@ pub(crate) enum Origin {
 }
 
 /// Where its rows come from.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) enum Body {
     From {
         sources: Vec<Source>,
@@ -79,7 +79,7 @@ pub(crate) enum Body {
 }
 
 /// GROUP BY and aggregates. Slots: the keys, then the aggregates, then what GROUPING says.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Grouping {
     pub keys: Vec<Expr>,
     pub types: Vec<Type>,
@@ -108,7 +108,7 @@ pub(crate) enum SortBy {
 }
 
 /// A table of a FROM, in the order in which they are read.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Source {
     pub kind: SourceKind,
     pub join: Join,
@@ -130,7 +130,7 @@ pub(crate) struct Source {
 }
 
 /// What is read.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) enum SourceKind {
     Table {
         shape: Arc<Shape>,
@@ -164,7 +164,7 @@ pub(crate) enum SourceKind {
 }
 
 /// `base UNION step`, the step run again with what it made, until that is nothing.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Recursive {
     /// Under which the step knows what it is run with.
     pub number: usize,
@@ -362,7 +362,7 @@ impl Binder<'_> {
             _ => &[],
         };
         let sorted = order.iter().filter(|_| distinct).map(|own| &own.expr);
-        self.look_for(group_by.iter().chain(told).chain(sorted));
+        self.look_for(group_by.iter().chain(told).chain(sorted))?;
         self.groupings = Some(Vec::new());
         self.aggregates = Some(Vec::new());
         self.windows = Some(Vec::new());
@@ -379,9 +379,11 @@ impl Binder<'_> {
         if let Some(selection) = &select.selection {
             let (aggregates, windows) = (self.aggregates.take(), self.windows.take());
             let groupings = self.groupings.take();
+            // What is asked elsewhere may have aggregates in it, and is asked of groups.
+            let again = std::mem::take(&mut self.again);
             let condition = self.condition(selection, "WHERE");
             (self.aggregates, self.windows) = (aggregates, windows);
-            self.groupings = groupings;
+            (self.groupings, self.again) = (groupings, again);
             factored(condition?, &mut conditions);
         }
         let found = self.windows.take();

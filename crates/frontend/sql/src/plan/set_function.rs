@@ -210,7 +210,15 @@ impl Binder<'_> {
             over: None,
             within_group: Vec::new(),
         };
-        let bound = self.expr(&ast::Expr::Function(function))?;
+        self.one_row(&ast::Expr::Function(function))
+    }
+
+    /// The same of an expression that calls one.
+    ///
+    /// # Errors
+    /// As expressions.
+    pub(super) fn one_row(&mut self, node: &ast::Expr) -> Result<(SetCall, Type)> {
+        let bound = self.expr(node)?;
         let (expr, ty, _) = self.settle(bound)?;
         let call = SetCall {
             function: SetFunction::One,

@@ -437,7 +437,7 @@ impl Writer<'_> {
             Expr::Rows {
                 operands,
                 from: RowsFrom::Row(others),
-                test: RowTest::One(comparison),
+                test: RowTest::One(comparison) | RowTest::Values(comparison),
             } => format!(
                 "(ROW({}) {} ROW({}))",
                 self.list(operands),

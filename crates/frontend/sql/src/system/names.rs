@@ -126,32 +126,49 @@ pub(crate) fn parse_reg_in(around: Surroundings<'_>, ty: Type, text: &str) -> Re
     })
 }
 
+/// Arguments of a function, at most: PostgreSQL's number.
+const ARGUMENTS_MAX: usize = 100;
+
+fn unreadable(text: &str) -> SqlError {
+    SqlError::new(sqlstate::INVALID_TEXT_REPRESENTATION, text)
+}
+
 /// The oid of the function of this name, with the types of its arguments in brackets.
 ///
 /// # Errors
-/// `22P02` without brackets, `42602` for what is no name, `42704` for a type that is not there.
+/// `22P02` for brackets that are missing or do not fit, `42602` for what is no name, `42704` for a type that is not there, `54023` for too many.
 fn procedure_named(around: Surroundings<'_>, text: &str) -> Result<Option<Oid>> {
-    let expected = |what: &str| {
-        SqlError::new(
-            sqlstate::INVALID_TEXT_REPRESENTATION,
-            format!("expected a {what} parenthesis"),
-        )
-    };
-    let (name, rest) = text.split_once('(').ok_or_else(|| expected("left"))?;
-    let listed = rest.trim_end().strip_suffix(')');
-    let listed = listed.ok_or_else(|| expected("right"))?;
-    let mut wanted = Vec::new();
-    if !listed.trim().is_empty() {
-        // No type has a bracket with a comma in its name here.
-        for ty in listed.split(',') {
-            let ty = ty.trim();
-            let found = types::pseudo_oid(ty).or_else(|| type_named(around, ty));
-            wanted.push(found.ok_or_else(|| no_such(Type::Regtype, ty))?);
-        }
-    }
+    let mut is_quoted = false;
+    let opening = text.find(|letter| {
+        is_quoted ^= letter == '"';
+        letter == '(' && !is_quoted
+    });
+    let opening = opening.ok_or_else(|| unreadable("expected a left parenthesis"))?;
+    let (name, listed) = (&text[..opening], &text[opening + 1..]);
     let parts = parts(name.trim());
     let parts =
         parts.ok_or_else(|| SqlError::new(sqlstate::INVALID_NAME, "invalid name syntax"))?;
+    let listed = listed.trim_end().strip_suffix(')');
+    let listed = listed.ok_or_else(|| unreadable("expected a right parenthesis"))?;
+    let mut wanted = Vec::new();
+    let mut rest = Some(listed.trim());
+    while let Some(next) = rest.filter(|next| !next.is_empty()) {
+        let (ty, behind) = first_type(next)?;
+        if ty.is_empty() {
+            return Err(SqlError::syntax("invalid type name \"\""));
+        }
+        let found = types::pseudo_oid(ty).or_else(|| type_named(around, ty));
+        let found = found.ok_or_else(|| no_such(Type::Regtype, ty))?;
+        if wanted.len() >= ARGUMENTS_MAX {
+            let text = "too many arguments";
+            return Err(SqlError::new(sqlstate::TOO_MANY_ARGUMENTS, text));
+        }
+        wanted.push(found);
+        if behind == Some("") {
+            return Err(unreadable("expected a type name"));
+        }
+        rest = behind;
+    }
     let (schema, name) = match parts.as_slice() {
         [name] => (None, name),
         [schema, name] | [_, schema, name] => (Some(schema.as_str()), name),
@@ -160,6 +177,33 @@ fn procedure_named(around: Surroundings<'_>, text: &str) -> Result<Option<Oid>> 
     let all = types::functions_named(around.catalog, around.search_path, schema, name);
     let mut all = all.into_iter();
     Ok(all.find(|oid| types::arguments_of(around.catalog, *oid).as_ref() == Some(&wanted)))
+}
+
+/// What stands before a comma that is neither quoted nor in brackets, and what behind it, if there is one.
+///
+/// # Errors
+/// `22P02` for quotes and brackets that do not fit.
+fn first_type(listed: &str) -> Result<(&str, Option<&str>)> {
+    let (mut is_quoted, mut depth) = (false, 0_i32);
+    let end = listed.find(|letter| {
+        match letter {
+            '"' => is_quoted = !is_quoted,
+            '(' | '[' if !is_quoted => depth += 1,
+            ')' | ']' if !is_quoted => depth -= 1,
+            _ => {}
+        }
+        letter == ',' && !is_quoted && depth == 0
+    });
+    if is_quoted || depth != 0 {
+        return Err(unreadable("improper type name"));
+    }
+    Ok(match end {
+        Some(end) => (
+            listed[..end].trim_end(),
+            Some(listed[end + 1..].trim_start()),
+        ),
+        None => (listed.trim_end(), None),
+    })
 }
 
 /// The oid of the type or domain of this name.

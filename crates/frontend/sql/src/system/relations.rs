@@ -491,7 +491,10 @@ fn pg_rewrite(scan: &Scan<'_>, rows: &mut Vec<Vec<Value>>) -> Result<()> {
             text("O"),
             Value::Bool(true),
             Value::Null,
-            text(super::describe::with_names(scan.env, &view.query)),
+            text(crate::parse::as_written(&super::describe::with_names(
+                scan.env,
+                &view.query,
+            ))),
         ]);
     }
     Ok(())

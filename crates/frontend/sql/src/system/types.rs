@@ -9,8 +9,9 @@ use crate::catalog::{
 use crate::error::Result;
 use crate::expr::{self, CatalogEntry, Scalar};
 use crate::extension::PLPGSQL;
-use std::sync::Arc;
-use vellum_base::maps::HashSet;
+use std::borrow::Cow;
+use std::sync::{Arc, OnceLock};
+use vellum_base::maps::{HashMap, HashSet};
 use vellum_row::{Array, CATALOG_TYPES, TYPES, Type, Value};
 
 pub(super) const RELATIONS: &[Spec] = &[
@@ -449,6 +450,7 @@ fn pg_language(_: &Scan<'_>, rows: &mut Vec<Vec<Value>>) -> Result<()> {
 }
 
 /// A function as `pg_proc` tells it.
+#[derive(Clone)]
 struct Procedure {
     oid: u32,
     name: String,
@@ -488,7 +490,56 @@ impl Procedure {
     }
 }
 
+/// The program's own functions, in the order of their oids.
+struct Procedures {
+    all: Vec<Procedure>,
+    places: HashMap<u32, usize>,
+    by_name: HashMap<String, Vec<u32>>,
+}
+
+impl Procedures {
+    fn known() -> &'static Self {
+        static KNOWN: OnceLock<Procedures> = OnceLock::new();
+        KNOWN.get_or_init(|| {
+            let all = own_procedures();
+            let mut places = HashMap::default();
+            let mut by_name: HashMap<String, Vec<u32>> = HashMap::default();
+            for (at, one) in all.iter().enumerate() {
+                places.entry(one.oid).or_insert(at);
+                by_name.entry(one.name.clone()).or_default().push(one.oid);
+            }
+            Self {
+                all,
+                places,
+                by_name,
+            }
+        })
+    }
+}
+
+/// A function of the program, or of an extension that is there.
+fn procedure(catalog: &Catalog, oid: u32) -> Option<Cow<'static, Procedure>> {
+    let known = Procedures::known();
+    if let Some(at) = known.places.get(&oid) {
+        return Some(Cow::Borrowed(&known.all[*at]));
+    }
+    let own = crate::extension::function(oid)?;
+    let has_it = |extension: &&Arc<Extension>| extension.functions().any(|one| one == own);
+    let extension = catalog.extensions().into_iter().find(has_it)?;
+    Some(Cow::Owned(Procedure::of_extension(extension, own)))
+}
+
 fn procedures(catalog: &Catalog) -> Vec<Procedure> {
+    let mut all = Procedures::known().all.clone();
+    for extension in catalog.extensions() {
+        let functions = extension.functions();
+        all.extend(functions.map(|own| Procedure::of_extension(extension, own)));
+    }
+    all.sort_by_key(|procedure| procedure.oid);
+    all
+}
+
+fn own_procedures() -> Vec<Procedure> {
     let of_entry = |entry: &CatalogEntry| {
         let arguments = entry.arguments().map(expr::type_oid).collect();
         let result = expr::type_oid(entry.result);
@@ -533,10 +584,6 @@ fn procedures(catalog: &Catalog) -> Vec<Procedure> {
             }
         }
     }
-    for extension in catalog.extensions() {
-        let functions = extension.functions();
-        all.extend(functions.map(|own| Procedure::of_extension(extension, own)));
-    }
     all.sort_by_key(|procedure| procedure.oid);
     all
 }
@@ -549,19 +596,17 @@ pub(crate) fn functions_named(
     name: &str,
 ) -> Vec<u32> {
     let reached = crate::bind::functions_reached(catalog, search_path, schema, name);
-    let all = procedures(catalog).into_iter();
-    let own = all.filter(|procedure| procedure.name == name && procedure.of.is_none());
+    let own = Procedures::known().by_name.get(name);
     // Whose schema is written is looked for there alone, but for those of the system.
     let own = own.filter(|_| schema.is_none_or(|_| reached.is_empty()));
-    own.map(|procedure| procedure.oid)
-        .chain(reached.iter().map(|own| own.entry().oid))
+    let own = own.into_iter().flatten().copied();
+    own.chain(reached.iter().map(|own| own.entry().oid))
         .collect()
 }
 
 /// Name, arguments and result of a function, as text.
 pub(crate) fn function_of(catalog: &Catalog, oid: u32) -> Option<(String, String, String)> {
-    let mut all = procedures(catalog).into_iter();
-    let found = all.find(|one| one.oid == oid)?;
+    let found = procedure(catalog, oid)?;
     let own = |oid: u32| Type::from_oid(oid).map(Type::sql_name);
     let shown = |oid: &u32| {
         pseudo_name(*oid)
@@ -576,7 +621,11 @@ pub(crate) fn function_of(catalog: &Catalog, oid: u32) -> Option<(String, String
         None => shown(oid),
     });
     let arguments: Vec<String> = arguments.collect();
-    Some((found.name, arguments.join(", "), shown(&found.result)))
+    Some((
+        found.name.clone(),
+        arguments.join(", "),
+        shown(&found.result),
+    ))
 }
 
 /// Whether the name of a function stands for it along the search path; none if there is no such function.
@@ -611,8 +660,7 @@ pub(super) fn function_signature(
     oid: u32,
 ) -> Option<String> {
     let name = function_name(catalog, search_path, oid)?;
-    let mut all = procedures(catalog).into_iter();
-    let found = all.find(|one| one.oid == oid)?;
+    let found = procedure(catalog, oid)?;
     let types = found.arguments.iter();
     let types = types.map(|ty| type_name(catalog, search_path, *ty));
     let types: Vec<String> = types
@@ -623,9 +671,7 @@ pub(super) fn function_signature(
 
 /// The types of a function's arguments.
 pub(super) fn arguments_of(catalog: &Catalog, oid: u32) -> Option<Vec<u32>> {
-    let mut all = procedures(catalog).into_iter();
-    let found = all.find(|one| one.oid == oid)?;
-    Some(found.arguments)
+    Some(procedure(catalog, oid)?.arguments.clone())
 }
 
 fn pg_proc(scan: &Scan<'_>, rows: &mut Vec<Vec<Value>>) -> Result<()> {

@@ -352,3 +352,14 @@ row_number||bigint|w|f|i"
         "0"
     );
 }
+
+#[test]
+fn rules_tell_queries_as_they_were_written() {
+    let mut client = Client::new();
+    client.ok("create table t (k int)");
+    client.ok("create view v as select x.k from t as a join t as b using (k) as x, rows from (generate_series(1, 2)) as r");
+    let shown = client.ok("select ev_action from pg_rewrite where ev_class = 'v'::regclass");
+    assert!(!shown.contains('\0'), "{shown}");
+    assert!(shown.contains("USING(k) AS x"), "{shown}");
+    assert!(shown.contains("ROWS FROM ("), "{shown}");
+}

@@ -36,6 +36,7 @@ mod line_ends;
 mod lists;
 mod loads;
 mod locks;
+mod nested;
 mod notices;
 mod old_versions;
 mod parts;

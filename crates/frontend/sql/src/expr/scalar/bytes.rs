@@ -3,7 +3,7 @@
 use super::{Arguments, Entry, fault, invalid, strict};
 use crate::error::{Result, SqlError};
 use std::borrow::Cow;
-use vellum_row::{Pattern, Settings, Type, Typmod, Value, ValueRef, input};
+use vellum_row::{Settings, Type, Typmod, Value, ValueRef, input};
 
 #[rustfmt::skip]
 pub(super) static ENTRIES: &[Entry] = &[
@@ -54,24 +54,16 @@ pub(super) static ENTRIES: &[Entry] = &[
         check_encoding(a.text(1), "destination")?;
         Ok(bytea(a.text(0).as_bytes().to_vec()))
     }),
-    strict(0, "%like", "bytea bytea text", "bool", like),
     strict(1946, "encode", "bytea text", "text", encode),
     strict(1947, "decode", "text text", "bytea", decode),
 ];
 
 /// What LIKE looks at: a text, or bytes, each of which is taken for a character.
-pub(in crate::expr) fn letters(value: ValueRef<'_>) -> Option<Cow<'_, str>> {
+pub(crate) fn letters(value: ValueRef<'_>) -> Option<Cow<'_, str>> {
     match value {
         ValueRef::Bytea(bytes) => Some(bytes.iter().copied().map(char::from).collect()),
         other => other.as_str().map(Cow::Borrowed),
     }
-}
-
-/// LIKE of bytes.
-fn like(a: &Arguments<'_>) -> Result<Value> {
-    let [value, pattern] = [0, 1].map(|at| letters(a.at(at)).unwrap_or_default());
-    let pattern = Pattern::new(&pattern, a.text(2).chars().next(), false);
-    Ok(Value::Bool(pattern.matches(&value)?))
 }
 
 pub(super) fn bytea(bytes: impl Into<Box<[u8]>>) -> Value {

@@ -33,7 +33,7 @@ mod template;
 mod text;
 mod uuids;
 
-pub(super) use bytes::letters;
+pub(crate) use bytes::letters;
 pub(crate) use pgcrypto::ENTRIES as PGCRYPTO;
 pub(super) use regular::matches;
 pub(crate) use resolve::{ambiguous, common_of, find, find_of, no_polymorphic_type};
@@ -426,6 +426,10 @@ mod tests {
             }
             for before in &all[..number] {
                 let same = before.name == entry.name && before.arguments == entry.arguments;
+                assert!(!same, "{} {}", entry.name, entry.arguments);
+            }
+            for other in crate::expr::catalog_functions() {
+                let same = other.name == entry.name && other.arguments().eq(entry.arguments());
                 assert!(!same, "{} {}", entry.name, entry.arguments);
             }
         }

@@ -192,13 +192,13 @@ fn keep_most(all: &mut Vec<Candidate>, count: impl Fn(&Candidate) -> usize) {
 /// Whether PostgreSQL has functions of the name for a type that is not here, and these arguments, whose types are not known, may be meant for them:
 /// `trunc` of a `macaddr`, `get_bit` of a `bit`, fields of a `timetz`.
 fn has_others_elsewhere(name: &str, given: &[Option<Type>]) -> bool {
-    matches!(
-        (name, given),
+    match (name, given) {
         ("trunc" | "bit_count", [None])
-            | ("get_bit", [None, None])
-            | ("set_bit", [None, None, None])
-            | ("date_part" | "extract", [_, None])
-    )
+        | ("get_bit", [None, None])
+        | ("set_bit", [None, None, None]) => true,
+        ("date_part" | "extract", [field, None]) => Wanted::One(Type::Text).takes(*field),
+        _ => false,
+    }
 }
 
 /// The one that a call with arguments of these types means (`None`: unknown); `None` if there is none of the name that takes them.
