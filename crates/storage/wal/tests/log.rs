@@ -330,7 +330,12 @@ fn served_polls_are_woken_and_serving_stops() {
 /// The server is told to stop behind its round, and never comes again.
 #[test]
 fn polls_lead_rounds_once_serving_was_stopped_whoever_noticed() {
-    let engine = open(memory(), small(), LogStart::first()).unwrap();
+    // Rounds come until the server does, which may take its thread a while.
+    let config = LogConfig {
+        log_bytes_max: 64 << 20,
+        ..small()
+    };
+    let engine = open(memory(), config, LogStart::first()).unwrap();
     let log = &engine.log;
     let commit = || {
         let slot = log.slot(A);
@@ -349,7 +354,7 @@ fn polls_lead_rounds_once_serving_was_stopped_whoever_noticed() {
         let server = scope.spawn(|| log.serve_one());
         // As long as nobody serves, polls lead.
         while polls(commit(), &count).is_ready() {
-            std::thread::yield_now();
+            std::thread::sleep(std::time::Duration::from_millis(1));
         }
         assert!(server.join().unwrap().unwrap());
     });

@@ -321,7 +321,6 @@ static FUNCTIONS: [CatalogEntry; 147] = [
     entry(2324, "pg_database_size", "oid", "int8", F::DatabaseSize),
     entry(2168, "pg_database_size", "name", "int8", F::DatabaseSize),
     entry(2288, "pg_size_pretty", "int8", "text", F::SizePretty),
-    entry(3166, "pg_size_pretty", "numeric", "text", F::SizePretty),
     entry(3778, "pg_tablespace_location", "oid", "text", F::EmptyText),
     entry(2943, "txid_current", "", "int8", F::TransactionNumber),
     entry(3348, "txid_current_if_assigned", "", "int8", F::TransactionNumber),
