@@ -1,5 +1,7 @@
 //! Giving back space: neighbours are joined when one is nearly empty, inner pages share children
-//! when they cannot be joined, a root with one child takes its content back.
+//! when they cannot be joined, a root with one child takes its content back. A leaf takes an empty
+//! one on its left also when it is not small itself: the empty one had no room for it while it was
+//! full (`needs_prefix`; 0005, "The first leaf of a queue").
 //!
 //! Concurrency: as in `split`: parent, left and right are latched by upgrading optimistic reads,
 //! parent first, left before right; nothing waits. All of this is optional work: after a few
