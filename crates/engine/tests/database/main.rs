@@ -14,6 +14,7 @@ mod experiments;
 mod faults;
 mod full;
 mod given_loads;
+mod joins;
 mod limits;
 mod loads;
 mod log_space;

@@ -13,7 +13,7 @@ use crate::descend::Target;
 use crate::node::build::{Builder, Frame, entry, frame_of, join, lower_fence, upper_fence};
 use crate::node::layout::{NodeRead, OPEN_LOWER, OPEN_UPPER};
 use crate::tree::Tree;
-use vellum_base::{PageId, Result};
+use vellum_base::{PageId, Result, StorageError};
 use vellum_buffer::{Exclusive, PageBuf, PageRead};
 use vellum_metrics::Counter;
 use vellum_sync::Backoff;
@@ -79,7 +79,8 @@ impl Tree {
     /// Reserves log space; the caller holds no latch. Losing a race is no error.
     ///
     /// # Errors
-    /// I/O, out of log space. The tree is well formed whatever happened.
+    /// I/O, out of log space. The tree is well formed whatever happened. Who joins behind a removal has removed all the same: see
+    /// [`Tree::join_if_possible`].
     pub fn rebalance(&self, key: &[u8], journal: Option<Journal<'_>>) -> Result<()> {
         let journal = self.journal(journal);
         let mut level = 0;
@@ -100,6 +101,18 @@ impl Tree {
                 }
                 Outcome::Nothing | Outcome::Shared | Outcome::Changed => return Ok(()),
             }
+        }
+    }
+
+    /// As [`Tree::rebalance`], for collectors, who have removed something and go on: leaves stay apart where the neighbour cannot be read or the log
+    /// has no room.
+    ///
+    /// # Errors
+    /// What stands in the way of whatever comes next: no memory, which costs whoever asks seconds, a failed flush. What was removed is removed.
+    pub fn join_if_possible(&self, key: &[u8], journal: Option<Journal<'_>>) -> Result<()> {
+        match self.rebalance(key, journal) {
+            Err(error @ (StorageError::MemoryLimit { .. } | StorageError::Poisoned)) => Err(error),
+            _ => Ok(()),
         }
     }
 

@@ -24,19 +24,19 @@ pub enum VersionError {
 }
 
 impl VersionError {
-    /// True if it says something about what was looked at, say a page that cannot be read: others may be better off. (Where the log is full,
-    /// or has failed, or there is no memory, nobody is.)
+    /// [`concerns_one`] of a storage error; others do not.
     pub(crate) fn concerns_one(&self) -> bool {
-        let Self::Storage(error) = self else {
-            return false;
-        };
-        !matches!(
-            error,
-            StorageError::OutOfSpace { .. }
-                | StorageError::Poisoned
-                | StorageError::MemoryLimit { .. }
-        )
+        matches!(self, Self::Storage(error) if concerns_one(error))
     }
+}
+
+/// True if it says something about what was looked at, say a page that cannot be read: others may be better off. (Where the log is full,
+/// or has failed, or there is no memory, nobody is.)
+pub(crate) fn concerns_one(error: &StorageError) -> bool {
+    !matches!(
+        error,
+        StorageError::OutOfSpace { .. } | StorageError::Poisoned | StorageError::MemoryLimit { .. }
+    )
 }
 
 /// The first error of several things that are done one after another, whatever becomes of those before.

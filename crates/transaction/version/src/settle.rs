@@ -32,7 +32,7 @@ use crate::undo::REMOVE_STEP;
 use crate::work::{Tombstone, decode_tombstone};
 use std::sync::Arc;
 use vellum_base::planted::Bug;
-use vellum_base::{PageId, SlotId, StorageError, Timestamp};
+use vellum_base::{PageId, SlotId, Timestamp};
 use vellum_btree::{
     Journal, LeafCopy, LeafHints, LeafWrite, Logging, RowRedo, Seek, Tree, TreeKind, row_log_bytes,
 };
@@ -531,7 +531,7 @@ fn head(
 }
 
 /// Removes the row that the leaf is positioned at, redo-only, and joins the leaf with a neighbour when it has just become
-/// small, or empty, and the log has room for that. The row is gone in any case.
+/// small, or empty, if that is possible. The row is gone in any case.
 fn take_out(mut leaf: LeafWrite<'_, '_>, tree: &Tree, key: &[u8], log: &SlotLog) -> Result<()> {
     let before = leaf.fill();
     leaf.remove(Logging::Record {
@@ -543,11 +543,7 @@ fn take_out(mut leaf: LeafWrite<'_, '_>, tree: &Tree, key: &[u8], log: &SlotLog)
     let joins = leaf.should_join(before);
     drop(leaf);
     if joins {
-        let journal = Journal::new(log, Purpose::Optional);
-        match tree.rebalance(key, Some(journal)) {
-            Err(StorageError::OutOfSpace { .. }) => {}
-            other => other?,
-        }
+        tree.join_if_possible(key, Some(Journal::new(log, Purpose::Optional)))?;
     }
     Ok(())
 }

@@ -235,7 +235,7 @@ impl SlotVersions {
         // V59.
         let mut first = FirstError::default();
         for at in small.into_iter().filter(|_| joins) {
-            let joined = self.deltas.rebalance(&names[at].name, None);
+            let joined = self.deltas.join_if_possible(&names[at].name, None);
             first.note(joined.map_err(Into::into));
         }
         let taken = taken?;
@@ -319,7 +319,7 @@ impl SlotVersions {
         Ok(())
     }
 
-    /// Takes a before-image out by its name; false if it is not there.
+    /// Takes a before-image out by its name; false if it is not there. It is out of the accounts, too, then.
     pub fn take_delta(
         &self,
         tree: PageId,
@@ -327,23 +327,12 @@ impl SlotVersions {
         hints: &mut LeafHints,
     ) -> Result<bool> {
         let key = delta::key(name.stamp, name.command);
-        let mut leaf = self.deltas.write_near(&key, hints)?;
-        if !leaf.found() {
-            return Ok(false);
+        let taken = take_temporary(&self.deltas, &key, hints, described)?;
+        if let Some((full, length)) = taken {
+            let mut edge = self.delta_edge.lock();
+            edge.accounts.forget(tree, name.stamp, full, length);
         }
-        let (full, length) = described(&leaf);
-        let before = leaf.fill();
-        leaf.remove(Logging::None);
-        let joins = leaf.should_join(before);
-        drop(leaf);
-        self.delta_edge
-            .lock()
-            .accounts
-            .forget(tree, name.stamp, full, length);
-        if joins {
-            self.deltas.rebalance(&key, None)?;
-        }
-        Ok(true)
+        Ok(taken.is_some())
     }
 
     /// Takes the before-images of stamps below `dead` out, whole leaves at a time; false if there are more. `lazy`: those
@@ -422,8 +411,8 @@ impl SlotVersions {
         Ok(())
     }
 
-    /// Takes the work of a version off the list, and returns it: its writer is reverted.
-    pub fn take_work(&self, key: &[u8]) -> Result<Option<Work>> {
+    /// Takes the work of a version off the list, if it is there: its writer is reverted.
+    pub fn take_work(&self, key: &[u8]) -> Result<()> {
         let mut entry = Vec::new();
         if self.work.get(key, &mut entry)? {
             let work = Work::decode(&entry, &self.work)?;
@@ -438,10 +427,9 @@ impl SlotVersions {
                 let less = |fresh: u64| Some(fresh.saturating_sub(bytes));
                 let fresh = &self.fresh_chain_bytes;
                 let _ = fresh.fetch_update(Ordering::Relaxed, Ordering::Relaxed, less);
-                return Ok(Some(work));
             }
         }
-        Ok(None)
+        Ok(())
     }
 
     /// Whether there is a chain or tree on the list that is not free yet.
@@ -487,15 +475,26 @@ fn described(leaf: &LeafWrite<'_, '_>) -> (bool, usize) {
     (delta::is_full(&kind), length)
 }
 
-/// Removes a key of a temporary tree, and joins its leaf with a neighbour when it has just become small, or empty:
-/// not at each removal between the two, which would seldom find room. False if the key was not there. Where the neighbour cannot be read
-/// they stay apart: an error would say that the key is there.
+/// Removes a key of a temporary tree, as [`take_temporary`]. False if it was not there.
 pub(crate) fn remove_temporary(tree: &Tree, key: &[u8], hints: &mut LeafHints) -> Result<bool> {
+    Ok(take_temporary(tree, key, hints, |_| ())?.is_some())
+}
+
+/// Removes a key of a temporary tree, and joins its leaf with a neighbour when it has just become small, or empty:
+/// not at each removal between the two, which would seldom find room. `look` is shown it before; `None` if it was not there. Where the neighbour
+/// cannot be read they stay apart: an error would say that the key is there.
+fn take_temporary<R>(
+    tree: &Tree,
+    key: &[u8],
+    hints: &mut LeafHints,
+    look: impl FnOnce(&LeafWrite<'_, '_>) -> R,
+) -> Result<Option<R>> {
     debug_assert_eq!(tree.kind(), TreeKind::Temporary);
     let mut leaf = tree.write_near(key, hints)?;
     if !leaf.found() {
-        return Ok(false);
+        return Ok(None);
     }
+    let looked = look(&leaf);
     let before = leaf.fill();
     leaf.remove(Logging::None);
     let joins = leaf.should_join(before);
@@ -503,7 +502,7 @@ pub(crate) fn remove_temporary(tree: &Tree, key: &[u8], hints: &mut LeafHints) -
     if joins {
         let _ = tree.rebalance(key, None);
     }
-    Ok(true)
+    Ok(Some(looked))
 }
 
 impl VersionStore {

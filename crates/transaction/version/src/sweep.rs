@@ -117,7 +117,7 @@ impl VersionStore {
             collected.swept += swept;
             collected.work += swept;
             if let Some(last) = sweep.last.take() {
-                versions.deltas.rebalance(&last, None)?;
+                versions.deltas.join_if_possible(&last, None)?;
             }
             sweep.last = Some(std::mem::replace(&mut sweep.from, fence));
         }

@@ -21,7 +21,7 @@ use crate::row::{FAT, FROZEN_HEADER, HEADER_MAX, Header, Shape};
 use crate::store::{SlotVersions, VersionStore};
 use crate::undo_record::{self, Revert, UndoRecord};
 use crate::unjoined::Unjoined;
-use crate::work::{DISOWN_PART, Work, work_key};
+use crate::work::{DISOWN_PART, work_key};
 use crate::write::copy_newest;
 use smallvec::SmallVec;
 use vellum_base::codec::Reader;
@@ -80,11 +80,11 @@ impl<'s> Reverter<'s> {
         }
     }
 
-    /// Joins the leaves that could not be joined for want of log when rows were reverted: when all of a savepoint's or a transaction's are, and
-    /// before the transaction ends. May wait for log space as any writer does.
+    /// Joins the leaves that could not be joined for want of log or memory when rows were reverted: when all of a savepoint's or a transaction's are,
+    /// and before the transaction ends. May wait for log space as any writer does.
     ///
     /// # Errors
-    /// I/O. A log without space is none.
+    /// `Poisoned`. What cannot be joined stays as it is.
     pub fn join_leaves(&mut self) -> Result<()> {
         self.unjoined.join(self.store.context(), self.log)
     }
@@ -102,8 +102,9 @@ impl<'s> Reverter<'s> {
         self.log.reserve_for(bytes, Purpose::Undo)
     }
 
-    /// V20: first of all, so that no list says to free what the reverted row refers to again.
-    fn forget_work(&self, undo: &UndoRecord<'_>) -> Result<()> {
+    /// V20: first of all, so that no list says to free what the reverted row refers to again. `listed`: the root of the chain or tree whose row
+    /// of `pending_free` this is.
+    fn forget_work(&self, undo: &UndoRecord<'_>, listed: Option<PageId>) -> Result<()> {
         let Some(versions) = self.own_versions() else {
             return Ok(());
         };
@@ -117,7 +118,9 @@ impl<'s> Reverter<'s> {
             }
             Revert::Remove => {
                 let name = work_key(undo.stamp, undo.command, DISOWN_PART);
-                if let Some(Work::Tree { root, .. }) = versions.take_work(&name)? {
+                versions.take_work(&name)?;
+                // Also where no entry was: an undo that failed may have taken it.
+                if let Some(root) = listed {
                     self.store.forget_dropped_pages(root);
                 }
             }
@@ -126,10 +129,11 @@ impl<'s> Reverter<'s> {
         Ok(())
     }
 
-    /// After the leaf was reverted: nobody can be on the way from it to the delta and not notice.
-    fn forget_delta(&mut self, tree: PageId, undo: &UndoRecord<'_>) -> Result<()> {
+    /// After the leaf was reverted: nobody can be on the way from it to the delta and not notice. The compensation is logged by now, and this record
+    /// is not undone again: what cannot be taken away goes with its range.
+    fn forget_delta(&mut self, tree: PageId, undo: &UndoRecord<'_>) {
         if matches!(undo.revert, Revert::Remove) || !self.has_deltas {
-            return Ok(());
+            return;
         }
         if let Some(versions) = self.store.slot(self.log.id()) {
             let name = VersionStamp {
@@ -137,9 +141,8 @@ impl<'s> Reverter<'s> {
                 stamp: undo.stamp,
                 command: undo.command,
             };
-            versions.take_delta(tree, &name, &mut self.hints)?;
+            let _ = versions.take_delta(tree, &name, &mut self.hints);
         }
-        Ok(())
     }
 
     fn own_versions(&self) -> Option<&SlotVersions> {
@@ -237,15 +240,18 @@ impl<'s> Reverter<'s> {
             }
             drop(leaf);
             if joins {
-                // Merging saves pages and takes log. It can wait; rollback cannot.
+                // Merging saves pages, and takes log and a neighbour. It can wait; rollback cannot: the row is reverted, and its compensation logged.
                 let journal = Journal::new(self.log, Purpose::Optional);
                 match tree.rebalance(key, Some(journal)) {
-                    // Later, when nothing of the transaction is in the way of a checkpoint.
-                    Err(StorageError::OutOfSpace { .. }) if self.has_deltas => {
+                    // Later, when nothing of the transaction is in the way of a checkpoint, or of who wants memory.
+                    Err(StorageError::OutOfSpace { .. } | StorageError::MemoryLimit { .. })
+                        if self.has_deltas =>
+                    {
                         self.unjoined.note(tree.root(), key);
                     }
-                    Err(StorageError::OutOfSpace { .. }) => {}
-                    other => other?,
+                    Err(error @ StorageError::Poisoned) => return Err(error),
+                    // A neighbour that cannot be read now can hardly be read then.
+                    _ => {}
                 }
             }
             return Ok(());
@@ -466,8 +472,10 @@ impl Undo for Reverter<'_> {
         let wrong = || wrong_undo(record);
         let undo = undo_record::decode(record.undo).ok_or_else(wrong)?;
         let key = key_of(record).ok_or_else(wrong)?;
-        self.forget_work(&undo)?;
         let plain = record.header.tree == self.store.pending_free().root();
+        let root = <[u8; 8]>::try_from(key).ok().filter(|_| plain);
+        let root = root.map(|root| PageId(u64::from_be_bytes(root)));
+        self.forget_work(&undo, root)?;
         let kind = if plain {
             TreeKind::Plain
         } else {
@@ -479,7 +487,8 @@ impl Undo for Reverter<'_> {
             self.store.note_restored();
         }
         vellum_sync::test_point!("undo: between row and delta");
-        self.forget_delta(record.header.tree, &undo)
+        self.forget_delta(record.header.tree, &undo);
+        Ok(())
     }
 
     fn all_is_reverted(&mut self) -> Result<()> {

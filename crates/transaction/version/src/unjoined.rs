@@ -1,4 +1,4 @@
-//! Leaves that a rollback has emptied and could not join with their neighbours, because joining takes log and the log was short.
+//! Leaves that a rollback has emptied and could not join with their neighbours, because joining takes log and memory, and one was short.
 //!
 //! A row that is reverted asks for no log but its own (R9), so a rollback that is longer than a small log finds none for joins most of the time. The
 //! leaves are noted, as stretches of keys, and joined when everything is reverted: then nothing of the transaction pins the log, and who
@@ -12,6 +12,7 @@
 //!
 //! Crash: redo-only changes of structure; notes are forgotten.
 
+use crate::error::concerns_one;
 use std::collections::BTreeMap;
 use vellum_base::{PageId, Result, StorageError};
 use vellum_btree::{Journal, LeafCopy, Seek, Tree, TreeContext, TreeKind};
@@ -57,24 +58,26 @@ impl Unjoined {
         }
     }
 
-    /// Joins what was noted, as long as there is log.
+    /// Joins what was noted, as long as there is log and memory. What cannot be read keeps nothing else.
     ///
     /// # Errors
-    /// I/O. A log without space is none.
+    /// `Poisoned`.
     pub fn join(&mut self, context: &std::sync::Arc<TreeContext>, log: &SlotLog) -> Result<()> {
         let mut looks = std::mem::take(&mut self.noted).saturating_mul(LOOKS);
         for ((root, from), to) in std::mem::take(&mut self.stretches) {
             let tree = Tree::open(context, root, TreeKind::Rows);
             match join_between(&tree, from, &to, log, &mut looks) {
-                Err(StorageError::OutOfSpace { .. }) => return Ok(()),
-                other => other?,
+                Err(error @ StorageError::Poisoned) => return Err(error),
+                // The next one would wait for them in vain, too.
+                Err(error) if !concerns_one(&error) => return Ok(()),
+                _ => {}
             }
         }
         Ok(())
     }
 }
 
-/// Joins the leaves from that of one key to that of another.
+/// Joins the leaves from that of one key to that of another, up to one that cannot be read: where the next one begins stands in it.
 fn join_between(
     tree: &Tree,
     mut from: Vec<u8>,
@@ -88,7 +91,11 @@ fn join_between(
         tree.read_leaf(Seek::AtOrAfter(&from), &mut leaf)?;
         let before = leaf.upper_fence().map(<[u8]>::to_vec);
         // This waits for log: nothing is latched, and nobody's rollback pays.
-        tree.rebalance(&from, Some(Journal::new(log, Purpose::Forward)))?;
+        match tree.rebalance(&from, Some(Journal::new(log, Purpose::Forward))) {
+            Err(error) if !concerns_one(&error) => return Err(error),
+            // It stays beside what cannot be read.
+            _ => {}
+        }
         tree.read_leaf(Seek::AtOrAfter(&from), &mut leaf)?;
         match leaf.upper_fence() {
             // It has taken its neighbour in, and may take the next.

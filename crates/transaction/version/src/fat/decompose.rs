@@ -17,8 +17,8 @@ use crate::fat::prune::{Kept, KeptStep, Pruned, Rewrite, prune};
 use crate::row::{FAT, Header};
 use crate::store::VersionStore;
 use smallvec::SmallVec;
+use vellum_base::PageId;
 use vellum_base::planted::Bug;
-use vellum_base::{PageId, StorageError};
 use vellum_btree::{Journal, LeafCopy, LeafHints, Tree, TreeKind};
 use vellum_gc::is_dead_between;
 use vellum_metrics::Counter;
@@ -207,11 +207,7 @@ impl VersionStore {
         if let Some(log) = log
             && joins
         {
-            let journal = Journal::new(log, Purpose::Optional);
-            match tree.rebalance(key, Some(journal)) {
-                Err(StorageError::OutOfSpace { .. }) => {}
-                other => other?,
-            }
+            tree.join_if_possible(key, Some(Journal::new(log, Purpose::Optional)))?;
         }
         Ok(true)
     }

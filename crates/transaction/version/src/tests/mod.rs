@@ -37,6 +37,8 @@ mod glances;
 mod glimpses;
 #[cfg(not(shuttle))]
 mod histories;
+#[cfg(not(shuttle))]
+mod joins;
 mod moves;
 #[cfg(not(shuttle))]
 mod order;
