@@ -2,7 +2,7 @@
 //! graveyards, overflow chains, pages of dropped trees (`dropped_pages` knows how many). (Before-images are counted when they are made: `accounts`.)
 //!
 //! Nothing is kept for this on the way of a write. A look costs what there is, up to a bound, and is a view of no single
-//! moment.
+//! moment. It does not wait for collectors, who may wait for a disk: where one is at work, what it has worked off in this step may count as it was before.
 
 use crate::accounts::{Tally, VersionKind, VersionSums};
 use crate::delta;
@@ -10,9 +10,9 @@ use crate::error::{Result, damaged};
 use crate::fat::layout::{FatRow, Step};
 use crate::held::{self, Kind};
 use crate::row::{Header, STAMPED_HEADER};
-use crate::store::VersionStore;
+use crate::store::{Collecting, VersionStore};
 use crate::work::{Tombstone, Work, decode_tombstone};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::OnceLock;
 use vellum_base::{PageId, SlotId, Timestamp};
 use vellum_btree::{LeafCopy, Seek, Tree};
@@ -20,6 +20,38 @@ use vellum_txn::{Domain, Holder};
 
 /// What was counted of each index, by its root page.
 pub type Census = BTreeMap<PageId, VersionSums>;
+
+/// How far the lists of a slot were worked off: what is on them up to there is done.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Reached {
+    settled: Vec<u8>,
+    held: Option<Tree>,
+    done: Vec<u8>,
+    freed: BTreeSet<Vec<u8>>,
+}
+
+impl Reached {
+    /// Takes over what a collector knows.
+    pub fn update(&mut self, collecting: &Collecting) {
+        let Self {
+            settled,
+            held,
+            done,
+            freed,
+        } = self;
+        let Collecting {
+            settling, early, ..
+        } = collecting;
+        settling.through().clone_into(settled);
+        if held.is_none() {
+            *held = collecting.held.list();
+        }
+        done.clone_from(&collecting.done.through);
+        if !(freed.is_empty() && early.freed().is_empty()) {
+            freed.clone_from(early.freed());
+        }
+    }
+}
 
 /// Pages that a look may still take, and whether that was enough.
 #[derive(Debug)]
@@ -225,15 +257,12 @@ impl VersionStore {
                 made: Timestamp::ZERO,
                 tally: Tally::one(bytes),
             };
-            let (settled, held, done, freed) = {
-                let collecting = versions.collecting.lock();
-                (
-                    collecting.settling.through().to_vec(),
-                    collecting.held.list(),
-                    collecting.done.through.clone(),
-                    collecting.early.freed().clone(),
-                )
-            };
+            let Reached {
+                settled,
+                held,
+                done,
+                freed,
+            } = versions.reached();
             let list = &versions.tombstones;
             // What was settled stays in the list for a while.
             self.walk_list(list, &settled, &mut look, |deleted, _, entry| {

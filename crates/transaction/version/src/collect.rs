@@ -150,6 +150,7 @@ impl VersionStore {
         let clock = horizon.watermarks().clock;
         debug_assert!(collecting.clock <= clock, "V58");
         collecting.clock = clock;
+        versions.note_reached(collecting);
         let mut collected = Collected::default();
         let dead = horizon.deltas_dead_below(slot);
         let dead = if self.has(Bug::DeltasTooEarly) {

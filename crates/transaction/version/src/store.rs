@@ -15,6 +15,7 @@
 //! Crash: the trees are temporary; a crash gives their pages back (0001).
 
 use crate::accounts::{Accounts, Tally, Totals, VersionSums};
+use crate::census::Reached;
 use crate::delta;
 use crate::dropped::{Dropped, Made};
 use crate::dropped_pages::DroppedPages;
@@ -27,7 +28,7 @@ use crate::options::VersionOptions;
 use crate::settle::{Settling, Tools};
 use crate::sweep::Sweep;
 use crate::work::{Done, Work};
-use smallvec::SmallVec;
+use smallvec::{SmallVec, smallvec};
 use std::sync::{Arc, OnceLock};
 use vellum_base::planted::{self, Bug};
 use vellum_base::{PageId, Result, SlotId, Timestamp};
@@ -101,6 +102,8 @@ pub(crate) struct SlotVersions {
     fresh_chain_bytes: AtomicU64,
     /// What collectors know, one at a time (V15).
     pub collecting: Mutex<Box<Collecting>>,
+    /// Of that, for who counts: as it was when the collector that is at work began. Held for no I/O.
+    reached: Mutex<Reached>,
 }
 
 /// What the collectors of a slot know from one step to the next.
@@ -181,7 +184,23 @@ impl SlotVersions {
                 tools: Tools::of(slot),
                 clock: Timestamp::ZERO,
             })),
+            reached: Mutex::default(),
         })
+    }
+
+    /// A collector begins.
+    pub fn note_reached(&self, collecting: &Collecting) {
+        self.reached.lock().update(collecting);
+    }
+
+    /// How far the lists were worked off: by now, or, where a collector is at work, which may wait for a disk, before it began.
+    pub fn reached(&self) -> Reached {
+        let collecting = self.collecting.try_lock();
+        let mut reached = self.reached.lock();
+        if let Some(collecting) = &collecting {
+            reached.update(collecting);
+        }
+        reached.clone()
     }
 
     /// Adds the before-image of a new version of a row of `tree`.
@@ -259,7 +278,7 @@ impl SlotVersions {
                 Ok(leaf) => leaf,
                 Err(error) => {
                     first.note_of_one::<()>(Err(error.into()))?;
-                    done += 1;
+                    done += self.of_one_leaf(&names[done..]);
                     continue;
                 }
             };
@@ -289,6 +308,17 @@ impl SlotVersions {
             done += seen.max(1);
         }
         first.into_result().map(|()| taken)
+    }
+
+    /// How many of `names` belong to the leaf of the first, which cannot be read: to read it again for each would cost as many reads.
+    #[cold]
+    fn of_one_leaf(&self, names: &[Named]) -> usize {
+        let keys: SmallVec<[&[u8]; 32]> = names.iter().map(|it| &it.name[..]).collect();
+        let mut leaves: SmallVec<[PageId; 32]> = smallvec![PageId::ZERO; keys.len()];
+        self.deltas.find_leaves(&keys, &mut leaves);
+        let first = leaves.first().filter(|leaf| !leaf.is_zero());
+        let same = leaves.iter().take_while(|leaf| Some(*leaf) == first);
+        same.count().max(1)
     }
 
     /// Puts a before-image where it belongs, or in the place of the one of that name.

@@ -9,6 +9,7 @@ use std::time::Duration;
 use vellum_base::random::Random;
 use vellum_base::{SlotId, Timestamp};
 use vellum_btree::{LeafCopy, Seek, Tree};
+use vellum_gc::Budget;
 use vellum_sync::thread;
 use vellum_txn::{Class, Isolation};
 
@@ -349,4 +350,42 @@ fn sums_are_read_while_a_slot_appends() {
             assert_eq!(answer.ok(), Some(expected));
         });
     });
+}
+
+/// Symptom: who asked for the holders of old versions waited for a collector, and that for a disk. Guard: what was worked off before it began is known without it.
+#[test]
+fn regress_census_waits_for_no_collector() {
+    let world = World::new(4096, 64);
+    let tree = world.table();
+    let tx = world.begin();
+    for number in 0..200u8 {
+        world.put(&tx, &tree, &[number], &[1; 50]).unwrap();
+    }
+    world.commit(tx);
+    let old = world.begin_olap();
+    let tx = world.begin();
+    let slot = tx.slot();
+    for number in 0..200 {
+        world.delete(&tx, &tree, &[number]).unwrap();
+    }
+    world.commit(tx);
+    // Some are settled, and still on the list; nobody has counted them.
+    for items in [40, 10, 0] {
+        let mut budget = Budget::new(items, u64::MAX);
+        world.collect_slot(slot, &mut budget).unwrap();
+    }
+    let census = || world.store.census(world.manager.domain(), 1_000).unwrap();
+    let counted = thread::scope(|scope| {
+        let (send, receive) = mpsc::channel();
+        // A collector waits for a disk, or for a round of the log.
+        let _collecting = world.store.slot(slot).unwrap().collecting.lock();
+        scope.spawn(move || send.send(census()));
+        receive.recv_timeout(Duration::from_secs(600)).ok()
+    });
+    assert_eq!(counted, Some(census()));
+    let sums = counted.unwrap().0[&tree.root()];
+    let kinds = [VersionKind::Tombstone, VersionKind::Buried];
+    let [marks, buried] = kinds.map(|kind| sums.of(kind).count);
+    assert!(buried > 20 && marks + buried == 200, "{marks} and {buried}");
+    world.rollback(old);
 }

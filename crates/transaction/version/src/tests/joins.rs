@@ -1,6 +1,7 @@
 //! Leaves are joined where that is possible: a neighbour that cannot be read fails nobody's undo, and no removal that is done.
 
 use super::world::{SLOTS, World};
+use crate::store::Named;
 use crate::undo::Reverter;
 use crate::unjoined::Unjoined;
 use crate::work::{DISOWN_PART, work_key};
@@ -313,6 +314,45 @@ fn tombstones_leave_a_leaf_beside_one_that_cannot_be_read() {
     assert_unreadable(&tree, &key(first - 1));
     flip(&world, neighbour);
     assert_eq!(world.heads(&tree), first as usize);
+}
+
+/// Symptom: a leaf of before-images that cannot be read was read for each of some hundred names in one step of collection. Guard: once.
+#[test]
+fn regress_leaf_that_cannot_be_read_is_read_once_for_all_that_are_to_be_taken_out_of_it() {
+    let world = World::new(4096, 24);
+    let tree = world.table();
+    let tx = world.begin();
+    for number in 0..300 {
+        world.put(&tx, &tree, &key(number), &[1; 20]).unwrap();
+    }
+    world.commit(tx);
+    let tx = world.begin();
+    let (slot, stamp) = (tx.slot(), tx.stamp().unwrap());
+    let mut names = Vec::new();
+    for number in 0..300 {
+        world.put(&tx, &tree, &key(number), &[2; 20]).unwrap();
+        let name = delta::key(stamp, tx.commands_drawn() as u32 - 1);
+        let tree = tree.root();
+        names.push(Named { name, tree });
+    }
+    world.commit(tx);
+    let versions = world.store.slot(slot).unwrap();
+    let leaves: Vec<PageId> = names
+        .iter()
+        .map(|it| leaf_of(&versions.deltas, &it.name))
+        .collect();
+    let damaged = leaves[100];
+    let within = leaves.iter().filter(|leaf| **leaf == damaged).count();
+    assert!((20..200).contains(&within), "{within}");
+    evict(&world);
+    flip(&world, damaged);
+    let reads = || world.store.context().pool().statistics().faults;
+    let before = reads();
+    let taken = versions.take_deltas(&names);
+    assert!(taken.is_err(), "what cannot be read stays");
+    assert!(reads() - before < within as u64, "{}", reads() - before);
+    flip(&world, damaged);
+    assert_eq!(world.deltas(), within, "the others are gone");
 }
 
 /// Leaves that were noted for the end of a rollback are joined though one of them is beside one that cannot be read.
