@@ -76,6 +76,8 @@ struct Owned {
     number: u64,
     /// Whether all of it is surely durable, its length above all. A process that was killed may have left it to the kernel.
     durable: bool,
+    /// Whether it has the length of the settings. Others were made with other settings, and go when nothing of them is needed.
+    fits: bool,
 }
 
 impl Owned {
@@ -96,6 +98,8 @@ struct Table {
     live: VecDeque<Owned>,
     /// Taken from the back.
     free: Vec<Owned>,
+    /// Files that are to be removed, by index: nothing of them is needed.
+    surplus: Vec<u64>,
     /// Where the next round starts in the current segment.
     offset: u64,
     next_number: u64,
@@ -194,6 +198,7 @@ impl Segments {
         let mut table = Table {
             live: VecDeque::new(),
             free: Vec::new(),
+            surplus: Vec::new(),
             offset: 0,
             next_number: start.next_segment,
             next_index: 0,
@@ -211,6 +216,7 @@ impl Segments {
         {
             table.next_index = table.next_index.max(index + 1);
             let number = header.map_or(0, |h| h.segment);
+            let fits = file.len()? == config.segment_bytes;
             if number >= start.next_segment {
                 // A start that does not belong to this directory: the number would be used twice.
                 return Err(StorageError::Corruption {
@@ -228,13 +234,15 @@ impl Segments {
                     file,
                     number,
                     durable: false,
+                    fits,
                 });
-            } else if file.len()? == config.segment_bytes {
+            } else if fits {
                 table.free.push(Owned {
                     index,
                     file,
                     number: 0,
                     durable: false,
+                    fits,
                 });
             } else {
                 // Left by a crash while it was made, or made with another setting.
@@ -301,6 +309,7 @@ impl Segments {
                         file,
                         number: 0,
                         durable: true,
+                        fits: true,
                     },
                 );
                 Ok(())
@@ -513,11 +522,11 @@ impl Segments {
         Ok(self.place())
     }
 
-    /// Frees the segments below `segment`, never the current one. Returns how many.
+    /// Frees the segments below `segment`, never the current one. Returns how many. They are free also where a file that is too many cannot be
+    /// removed: it is tried again by the next call, or the next start.
     pub fn release_before(&self, segment: u64) -> Result<u64> {
-        let mut surplus = Vec::new();
         let mut released = 0;
-        {
+        let surplus = {
             let mut table = self.table.lock();
             while table.live.len() > 1 && table.live[0].number < segment {
                 let owned = table.live.pop_front().expect("more than one is live");
@@ -525,10 +534,8 @@ impl Segments {
                 released += 1;
                 let count = (table.live.len() + table.free.len()) as u64;
                 // Another setting, or a start with a full log, left more or others than wanted.
-                if count >= self.config.segments_max()
-                    || owned.file.len()? != self.config.segment_bytes
-                {
-                    surplus.push(owned.index);
+                if count >= self.config.segments_max() || !owned.fits {
+                    table.surplus.push(owned.index);
                 } else {
                     table.free.insert(0, Owned { number: 0, ..owned });
                 }
@@ -539,13 +546,19 @@ impl Segments {
                 && !table.free.is_empty()
             {
                 // From the front: the back may have to be written over first (see `switch`).
-                surplus.push(table.free.remove(0).index);
+                let index = table.free.remove(0).index;
+                table.surplus.push(index);
+            }
+            std::mem::take(&mut table.surplus)
+        };
+        let mut first = None;
+        for index in surplus {
+            if let Err(error) = self.dir.remove(&segment_name(index)) {
+                self.table.lock().surplus.push(index);
+                first = first.or(Some(error));
             }
         }
-        for index in surplus {
-            self.dir.remove(&segment_name(index))?;
-        }
-        Ok(released)
+        first.map_or(Ok(released), Err)
     }
 
     /// The oldest segment that is kept.

@@ -110,6 +110,34 @@ fn unbounded_log_goes_on_and_is_cut_back_by_the_next_release() {
     assert!(dir.list("log").unwrap().len() <= bounded);
 }
 
+/// Symptom: files of the log stayed on the disk, neither used nor removed, until the next start. Cause: the first that could not be removed ended the
+/// release, and the others were known to nobody. Guard: each is tried, and tried again.
+#[test]
+fn regress_surplus_files_that_cannot_be_removed_go_with_the_next_release() {
+    let dir = SimulatedDirectory::new();
+    let mut engine = open(Arc::new(dir.clone()), small(), LogStart::first()).unwrap();
+    let (stamp, _) = fill(&mut engine);
+    let bounded = dir.list("log").unwrap().len();
+    engine.log.set_unbounded(true);
+    for _ in 0..400 {
+        engine.change(A, stamp, 700).unwrap();
+    }
+    engine.commit(A).unwrap();
+    engine.log.flush_round().unwrap();
+    let many = dir.list("log").unwrap().len();
+    assert!(many > bounded + 3, "{many} of {bounded}");
+    engine.log.set_unbounded(false);
+    let position = engine.log.position();
+    dir.fail(Fault::nth(Call::Remove, 0).on("log/"));
+    let released = engine.log.release_before(position);
+    assert!(matches!(released, Err(StorageError::Io { .. })));
+    assert_eq!(engine.log.oldest_segment(), position.segment);
+    dir.clear_faults();
+    assert!(dir.list("log").unwrap().len() <= bounded + 1, "one is left");
+    engine.log.release_before(position).unwrap();
+    assert!(dir.list("log").unwrap().len() <= bounded);
+}
+
 #[test]
 fn full_disk_bounds_the_log_and_rollback_still_fits() {
     let dir = SimulatedDirectory::new();
