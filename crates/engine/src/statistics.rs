@@ -58,6 +58,8 @@ pub struct Statistics {
     pub rows_loaded: u64,
     /// Transactions that declared no class, and became analytical ones because they fell behind.
     pub promotions: u64,
+    /// Slots that passes over the open snapshots looked at, those of idle analytical transactions not included: what other sessions cost each commit.
+    pub slots_looked_at: u64,
     /// Deleted rows that were moved to graveyards since the database was opened, entries of indexes included.
     pub rows_moved: u64,
     /// How often a row began to hold its own old versions.
@@ -138,6 +140,7 @@ impl Database {
             tree_searches: count(Counter::TreeSearches),
             rows_loaded: count(Counter::RowsLoaded),
             promotions: engine.manager.domain().promotions(),
+            slots_looked_at: engine.manager.domain().slots_looked_at(),
             rows_moved: count(Counter::TombstonesMoved),
             fat_rows_made: count(Counter::FatTuplesMade),
             fat_rows_decomposed: count(Counter::FatTuplesDecomposed),

@@ -294,6 +294,120 @@ fn queue_beside_a_session_that_is_idle_in_a_transaction_stays_small_in_index_and
     }
 }
 
+/// Of rows that are hot nothing is kept, and nothing is in anybody's way; but where the oldest snapshot is OLTP, what an update replaces cannot give its place to the
+/// next version.
+#[test]
+fn hot_rows_beside_an_idle_session_have_it_promoted() {
+    let (_, database, table) = with_table(&small());
+    database
+        .retry(|tx| (0..20).try_for_each(|n| tx.insert(&table, &key(n), &[1; 60])))
+        .unwrap();
+    let write = |updates: u32| {
+        for number in 0..updates {
+            let tx = begin(&database, Class::Auto);
+            let changed = tx.update(&table, &key(number % 20), &[4..8], |value| {
+                value[4..8].copy_from_slice(&number.to_be_bytes());
+            });
+            assert!(changed.unwrap());
+            tx.commit().unwrap();
+        }
+    };
+    write(1_000);
+    assert_eq!(database.statistics().promotions, 0, "nobody idles");
+    let idle = begin(&database, Class::Auto);
+    let seen = rows(&idle, &table);
+    write(3_000);
+    let now = database.statistics();
+    assert!(now.fat_rows_made >= 20, "{now:?}");
+    assert_eq!(now.promotions, 1, "{now:?}");
+    write(1_000);
+    let after = database.statistics();
+    assert!(after.versions_displaced - now.versions_displaced > 500);
+    assert_eq!(rows(&idle, &table), seen);
+}
+
+/// What a queue's operations did, each; or what stood in their way at the end.
+#[derive(Debug)]
+struct Work {
+    /// Leaves that the transactions looked into.
+    pages: f64,
+    /// Versions behind the newest that they read.
+    versions: f64,
+    /// Of tables, lists and versions alike, collection included.
+    searches: f64,
+    /// Slots that passes looked at.
+    slots: f64,
+    log_bytes: f64,
+    tombstones: u64,
+}
+
+/// A queue of 100 rows, beside so many snapshots of which each sees another hundred.
+fn work_of_a_queue_beside(snapshots: u32) -> Work {
+    const APART: u32 = 1_500;
+    const OPERATIONS: u32 = 4_000;
+    let mut config = small();
+    config.promote_after_ticks = 2_000;
+    let (_, database, table) = with_table(&config);
+    let (mut pages, mut versions) = (0, 0);
+    let mut step = |number: u32| {
+        let tx = begin(&database, Class::Auto);
+        tx.insert(&table, &key(number), &[1; 100]).unwrap();
+        if number >= 100 {
+            let mut cursor = tx.cursor(&table, ..).unwrap();
+            let first = cursor.next().unwrap().unwrap().0.to_vec();
+            drop(cursor);
+            assert_eq!(first, key(number - 100));
+            tx.delete(&table, &first).unwrap();
+        }
+        let touched = tx.touched();
+        (pages, versions) = (pages + touched.pages, versions + touched.versions);
+        tx.commit().unwrap();
+        if number.is_multiple_of(500) {
+            database.step().unwrap();
+        }
+    };
+    let mut held = Vec::new();
+    let first = APART * (snapshots + 1);
+    for number in 0..first {
+        if number > 0 && number.is_multiple_of(APART) {
+            held.push(begin(&database, Class::Auto));
+        }
+        step(number);
+    }
+    let before = database.statistics();
+    assert_eq!(before.promotions, u64::from(snapshots));
+    (0..OPERATIONS).for_each(|number| step(first + number));
+    let after = database.statistics();
+    let each = |count: u64| count as f64 / f64::from(OPERATIONS);
+    let all = f64::from(first + OPERATIONS);
+    Work {
+        pages: pages as f64 / all,
+        versions: versions as f64 / all,
+        searches: each(after.tree_searches - before.tree_searches),
+        slots: each(after.slots_looked_at - before.slots_looked_at),
+        log_bytes: each(after.log_record_bytes - before.log_record_bytes),
+        tombstones: after.tombstones,
+    }
+}
+
+/// Work and not time.
+#[test]
+fn operation_of_a_queue_does_no_more_beside_ten_snapshots_of_different_ages() {
+    let alone = work_of_a_queue_beside(0);
+    for snapshots in [1, 10] {
+        let beside = work_of_a_queue_beside(snapshots);
+        println!("{snapshots}: {beside:?}, alone {alone:?}");
+        // Rows that are not frozen are longer, so a leaf holds fewer of them. But nothing goes by the number of snapshots.
+        let is_bounded = |beside: f64, alone: f64| beside <= 1.25 * alone + 0.05;
+        assert!(is_bounded(beside.pages, alone.pages));
+        assert!(is_bounded(beside.versions, alone.versions));
+        assert!(is_bounded(beside.searches, alone.searches));
+        assert!(is_bounded(beside.slots, alone.slots));
+        assert!(is_bounded(beside.log_bytes, alone.log_bytes));
+        assert!(beside.tombstones <= alone.tombstones + 8);
+    }
+}
+
 #[test]
 fn versions_stop_growing_once_every_row_was_updated_under_an_idle_snapshot() {
     let (_, database, table) = with_table(&small());

@@ -17,6 +17,8 @@
 //! - I3 For `ts` that is not published any more, "was it committed before `ts`" may wrongly say no (its entry was cleaned
 //!   away), but only if no open snapshot at or below `ts` sees the version: R4 keeps the entry of
 //!   each of these. So a "no" may be believed where the question is whether any of them sees it.
+//! - I4 What passes have settled for OLTP snapshots is asked before the watermarks whose `newest_olap` is to tell of the others, and passes publish first and settle second. So who was
+//!   OLTP for what is settled, and does not see it, is known as analytical by the watermarks, or has ended: those are of that pass or a later one.
 //!
 //! Builds with debug assertions ask a model (every commit that ever was, every open snapshot) after each "dead".
 //!
@@ -152,23 +154,19 @@ impl<'d> Horizon<'d> {
     pub fn is_after_olap(&self, stamp: Timestamp) -> bool {
         stamp >= self.marks.newest_olap
     }
+}
 
-    /// As [`Horizon::is_in_dead_zone`], for who asks with every write: takes no latch, and a "no" may be still more careful.
-    #[inline]
-    pub fn is_plainly_dead(&self, version: &VersionStamp, successor: &VersionStamp) -> bool {
-        // A commit is later than its stamp.
-        let dead = self.is_after_olap(version.stamp)
-            && successor.stamp
-                < self
-                    .domain
-                    .proven_below(successor.slot, self.marks.oldest_oltp);
-        if dead {
-            let bound = Timestamp::ZERO;
-            self.domain
-                .debug_check_unseen(Some(version), successor, bound);
-        }
-        dead
+/// As [`Horizon::is_in_dead_zone`], for who asks with every write: takes no latch and looks at no commit log, and a "no" may be still more careful. By what passes have
+/// settled, and by the watermarks of the last one (I4).
+#[inline]
+pub fn is_plainly_dead(domain: &Domain, version: &VersionStamp, successor: &VersionStamp) -> bool {
+    // A commit is later than its stamp.
+    let dead = successor.stamp < domain.settled_for_oltp(successor.slot)
+        && version.stamp >= domain.watermarks().newest_olap;
+    if dead {
+        domain.debug_check_unseen(Some(version), successor, Timestamp::ZERO);
     }
+    dead
 }
 
 #[inline]

@@ -15,5 +15,5 @@ mod horizon;
 mod snapshots;
 
 pub use budget::Budget;
-pub use horizon::{Horizon, is_dead_above, is_dead_between};
+pub use horizon::{Horizon, is_dead_above, is_dead_between, is_plainly_dead};
 pub use snapshots::OpenSnapshots;

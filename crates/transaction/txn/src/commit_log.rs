@@ -20,6 +20,7 @@
 //! that everything the slot stamped before it is committed.
 
 use crate::active::ActiveSnapshots;
+use crate::watermarks::Watermarks;
 use std::sync::OnceLock;
 use vellum_base::Timestamp;
 use vellum_sync::CachePadded;
@@ -75,6 +76,17 @@ struct Hot {
     clean_at: AtomicUsize,
     /// Some commit timestamp of this slot below a published oldest_tx (see `settle`).
     settled: AtomicU64,
+    /// The same below a published oldest_oltp.
+    settled_oltp: AtomicU64,
+}
+
+/// Whether what a slot has committed is settled.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Settled {
+    /// Everybody sees all of it.
+    pub(crate) for_all: bool,
+    /// Every OLTP snapshot sees all of it.
+    pub(crate) for_oltp: bool,
 }
 
 impl CommitLog {
@@ -85,6 +97,7 @@ impl CommitLog {
                 count: AtomicUsize::new(0),
                 clean_at: AtomicUsize::new(FIRST),
                 settled: AtomicU64::new(0),
+                settled_oltp: AtomicU64::new(0),
             }),
             chunks: OnceLock::new(),
             #[cfg(all(debug_assertions, not(loom)))]
@@ -250,14 +263,28 @@ impl CommitLog {
         Timestamp(self.hot.settled.load(Ordering::Acquire))
     }
 
-    /// Moves `settled` up to the last known commit below `oldest_tx`, which is at or below every
-    /// snapshot that is open or can still be drawn. Needs no latch (a commit that is missed now is
+    /// The same for every OLTP snapshot. Who goes by it and asks which analytical ones there are asks that second (`Domain::settled_for_oltp`).
+    #[inline]
+    pub(crate) fn settled_for_oltp(&self) -> Timestamp {
+        // Acquire pairs with the release in `settle`.
+        Timestamp(self.hot.settled_oltp.load(Ordering::Acquire))
+    }
+
+    /// Moves `settled` up to the last known commit below the `oldest_tx` of these published watermarks, which is at or below every
+    /// snapshot that is open or can still be drawn, and `settled_oltp` to that below their `oldest_oltp`. Needs no latch (a commit that is missed now is
     /// found next time).
-    pub(crate) fn settle(&self, oldest_tx: Timestamp) {
-        let proven = self.proven_below(oldest_tx).get();
-        if proven > self.hot.settled.load(Ordering::Relaxed) {
-            // Release carries the commit's writes on to the acquire in `settled`.
-            self.hot.settled.fetch_max(proven, Ordering::AcqRel);
+    pub(crate) fn settle(&self, marks: &Watermarks) -> Settled {
+        let settle = |word: &AtomicU64, below: Timestamp| {
+            let proven = self.proven_below(below).get();
+            if proven > word.load(Ordering::Relaxed) {
+                // Release carries the commit's writes on to the acquire in `settled`, and what the marks were published with.
+                word.fetch_max(proven, Ordering::AcqRel);
+            }
+            proven == self.hot.newest.load(Ordering::Relaxed)
+        };
+        Settled {
+            for_all: settle(&self.hot.settled, marks.oldest_tx),
+            for_oltp: settle(&self.hot.settled_oltp, marks.oldest_oltp),
         }
     }
 

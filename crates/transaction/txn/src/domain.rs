@@ -13,6 +13,7 @@ use crate::begin::Config;
 use crate::clock::Clock;
 use crate::holders::TransactionId;
 use crate::protocol::{ActiveWriters, CommitStamper, Policy, Protocol};
+use crate::quiet::Known;
 use crate::slots::{Slot, Slots};
 use crate::stamp::VersionStamp;
 use crate::waiters::Waiters;
@@ -48,7 +49,10 @@ pub struct Domain {
     stamper: OnceLock<Box<dyn CommitStamper>>,
     pub(crate) slots: Slots,
     published: PublishedWatermarks,
-    pass: Mutex<()>,
+    /// What is known from one pass to the next; held by who makes one.
+    pass: Mutex<Known>,
+    /// Slots that passes looked at.
+    looks: AtomicU64,
     /// Writers that were dropped and are not rolled back.
     parked: AtomicUsize,
     /// How urgently somebody asked the next pass to promote early; zero if nobody did.
@@ -91,7 +95,8 @@ impl Domain {
             active_writers: ActiveWriters::new(),
             stamper: OnceLock::new(),
             slots: Slots::new(slots_max),
-            pass: Mutex::new(()),
+            pass: Mutex::new(Known::new()),
+            looks: AtomicU64::new(0),
             parked: AtomicUsize::new(0),
             early: AtomicU64::new(0),
             nanos: AtomicU64::new(monotonic_nanos()),
@@ -196,7 +201,7 @@ impl Domain {
     /// Takes slots out of use that were needed by more sessions than there are now, a few at a time. For maintenance, between its passes.
     pub fn close_unused_slots(&self) {
         self.slots.close_unused();
-        self.slots.settle_all(self.watermarks().oldest_tx);
+        self.slots.settle_all(&self.watermarks());
     }
 
     /// Slots that are leased (or parked) now.
@@ -260,9 +265,9 @@ impl Domain {
     /// transactions that are far behind. Where another pass is under way, or a slot is just beginning for
     /// longer than a few looks, the published set stays as it was.
     ///
-    /// Takes no latch. Costs some ten nanoseconds a slot in use.
+    /// Takes no latch. Costs some ten nanoseconds a slot in use, but for those whose analytical transaction idles.
     pub fn pass(&self) -> Watermarks {
-        let Some(_one_at_a_time) = self.pass.try_lock() else {
+        let Some(mut known) = self.pass.try_lock() else {
             return self.watermarks();
         };
         // Relaxed: it says nothing about anything else. One request is good for one pass.
@@ -275,7 +280,11 @@ impl Domain {
             promote_oldest_after(self.promote_after, urgency),
         );
         let nanos = self.nanos.load(Ordering::Relaxed);
-        let Some(marks) = self.slots.watermarks(&self.clock, promote_after, nanos) else {
+        let marks = self
+            .slots
+            .watermarks(&mut known, &self.clock, promote_after, nanos);
+        self.looks.store(known.looks, Ordering::Relaxed);
+        let Some(marks) = marks else {
             return self.watermarks();
         };
         debug_assert!(marks.clock >= self.watermarks().clock);
@@ -284,7 +293,7 @@ impl Domain {
             "watermarks never go back"
         );
         self.published.publish(&marks);
-        self.slots.settle(marks.oldest_tx);
+        self.slots.settle(&mut known, &marks);
         marks
     }
 
@@ -296,6 +305,11 @@ impl Domain {
         if self.early.load(Ordering::Relaxed) < urgency {
             self.early.fetch_max(urgency, Ordering::Relaxed);
         }
+    }
+
+    /// Slots that passes have looked at.
+    pub fn slots_looked_at(&self) -> u64 {
+        self.looks.load(Ordering::Relaxed)
     }
 
     /// How many transactions that declared no class have become analytical ones.
@@ -365,6 +379,16 @@ impl Domain {
                 .slots
                 .get(version.slot)
                 .is_some_and(|slot| version.stamp < slot.commit_log.settled())
+    }
+
+    /// A stamp below which every OLTP snapshot that is open or can still be drawn sees what `slot` wrote, as far as the last pass knows. No latch, one load. Who goes by
+    /// it and by `newest_olap` asks for that second. Interleaving otherwise: watermarks are read, without snapshot S, which is OLTP; a pass promotes S, and
+    /// what S does not see is settled for all who are OLTP now: nobody seems to be left who does not see it.
+    #[inline]
+    pub fn settled_for_oltp(&self, slot: SlotId) -> Timestamp {
+        self.slots
+            .get(slot)
+            .map_or(Timestamp::ZERO, |slot| slot.commit_log.settled_for_oltp())
     }
 
     /// The transaction that wrote `version`, if it has neither committed nor reverted everything yet. Takes the writer's slot

@@ -119,7 +119,7 @@ impl Drop for ParkedWriter {
         } else {
             let parts = domain.slot(slot);
             parts.parts.lock().parked = Some(self.parked);
-            parts.words.park_kept();
+            parts.words.park();
         }
     }
 }

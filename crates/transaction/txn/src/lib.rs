@@ -3,7 +3,7 @@
 //! | question | module |
 //! | --- | --- |
 //! | what time is it | `clock` |
-//! | who runs, and which snapshots are open | `slot`, `slots`, `active`, `watermarks` |
+//! | who runs, and which snapshots are open | `slot`, `slots`, `quiet`, `active`, `watermarks` |
 //! | who holds versions back, and how a snapshot is withdrawn | `holders` |
 //! | who waits for a slot | `waiters` |
 //! | when did that slot commit | `commit_log` |
@@ -34,6 +34,7 @@ mod lease;
 #[cfg(all(test, loom))]
 mod loom_tests;
 mod protocol;
+mod quiet;
 mod record;
 mod recovery;
 #[cfg(all(test, not(any(loom, shuttle))))]

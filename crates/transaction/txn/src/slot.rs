@@ -21,8 +21,8 @@
 //! KEPT and PARKED together are CLOSED: nobody can lease the slot, and passes need not look at it (`slots` I1).
 //!
 //! States: CLOSED (a new slot) → `try_open` → BUSY, FREE → `try_close` → CLOSED, CLOSED → `try_keep_closed` → KEPT → `release_closed` → CLOSED; FREE (zero) → `try_begin` → BUSY → `publish_first` → RUNNING → `refresh` → RUNNING+BUSY
-//! → RUNNING → `keep` → KEPT → `release` → FREE; RUNNING → `release` → FREE; RUNNING → `park` →
-//! PARKED → `unpark` → KEPT → `park_kept` → PARKED or `release`; FREE → `try_keep` → KEPT; RUNNING OLTP AUTO, no operation → `promote`
+//! → RUNNING → `keep` → KEPT → `release` → FREE; RUNNING (not OLAP) → `release` → FREE; KEPT → `park` →
+//! PARKED → `unpark` → KEPT → `park` or `release`; FREE → `try_keep` → KEPT; RUNNING OLTP AUTO, no operation → `promote`
 //! (by a pass) → RUNNING OLAP; RUNNING, no operation → `withdraw` (by maintenance) → RUNNING WITHDRAWN.
 //!
 //! Invariants:
@@ -101,6 +101,8 @@ impl Class {
 /// What ended with a transaction, for those who count.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Ended {
+    /// An analytical transaction, withdrawn or not.
+    pub(crate) analytical: bool,
     /// Analytical snapshots that counted until now.
     pub(crate) olap: bool,
     /// A writer whose snapshots had been withdrawn.
@@ -110,6 +112,7 @@ pub(crate) struct Ended {
 impl Ended {
     fn with(word: u64) -> Self {
         Self {
+            analytical: word & OLAP != 0,
             olap: word & (OLAP | WITHDRAWN) == OLAP,
             withdrawn_writer: word & (WRITER | WITHDRAWN) == WRITER | WITHDRAWN,
         }
@@ -118,7 +121,7 @@ impl Ended {
     /// Nothing that anybody counts: the usual case.
     #[inline]
     pub(crate) fn is_plain(self) -> bool {
-        !(self.olap || self.withdrawn_writer)
+        !(self.analytical || self.withdrawn_writer)
     }
 }
 
@@ -269,13 +272,15 @@ impl SlotWords {
         before & WITHDRAWN == 0
     }
 
-    /// Announces another snapshot of a running transaction. `publish` ends it.
+    /// Announces another snapshot of a running transaction. `publish` ends it. True if the transaction is analytical: `quiet` (Q1) asks for more then, before
+    /// the clock is read.
     #[inline]
-    pub(crate) fn announce(&self) {
+    pub(crate) fn announce(&self) -> bool {
         // SeqCst is I3.
         let before = self.hot.state.fetch_or(BUSY, Ordering::SeqCst);
         debug_assert_eq!(before & (BUSY | RUNNING), RUNNING);
         dekker_fence();
+        before & OLAP != 0
     }
 
     /// Puts `snapshot`, read from the clock after `announce`, into word `index`. True if the transaction is
@@ -311,22 +316,37 @@ impl SlotWords {
         &block.words[rest]
     }
 
-    /// Ends the transaction (or the lease) and gives the slot back. Words above 0 are zero by now.
+    /// Ends the transaction (or the lease) and gives the slot back. Words above 0 are zero by now. `None`, and nothing is done, if the transaction is
+    /// analytical: `keep` comes first then, and what `quiet` (Q2) asks for.
     #[inline]
-    pub(crate) fn release(&self) -> Ended {
-        debug_assert_ne!(self.state(), FREE);
-        debug_assert_eq!(self.state() & BUSY, 0);
+    pub(crate) fn release(&self) -> Option<Ended> {
+        let mut word = self.state();
+        debug_assert_ne!(word, FREE);
+        debug_assert_eq!(word & BUSY, 0);
         debug_assert_eq!(
             self.operations(),
             0,
             "an operation outlives its transaction"
         );
-        // Release pairs with the acquire of the next lease and of `look`. SeqCst is half of the
-        // pair with `Waiters::register` (lease): a waiter that does not see the slot free is seen
-        // by who looks for waiters after this.
-        let before = self.hot.state.swap(FREE, Ordering::SeqCst);
+        loop {
+            if word & OLAP != 0 {
+                return None;
+            }
+            // Release pairs with the acquire of the next lease and of `look`. SeqCst is half of the
+            // pair with `Waiters::register` (lease): a waiter that does not see the slot free is seen
+            // by who looks for waiters after this.
+            let freed =
+                self.hot
+                    .state
+                    .compare_exchange(word, FREE, Ordering::SeqCst, Ordering::Relaxed);
+            match freed {
+                Ok(_) => break,
+                // Promoted, or withdrawn.
+                Err(now) => word = now,
+            }
+        }
         dekker_fence();
-        Ended::with(before)
+        Some(Ended::with(word))
     }
 
     /// Gives a slot back that `try_keep_closed` has leased.
@@ -343,14 +363,8 @@ impl SlotWords {
         Ended::with(self.hot.state.swap(KEPT, Ordering::Release))
     }
 
-    /// Leaves a writer that nobody finished to whoever rolls it back.
-    pub(crate) fn park(&self) -> Ended {
-        debug_assert_eq!(self.state() & (BUSY | RUNNING), RUNNING);
-        Ended::with(self.hot.state.swap(PARKED, Ordering::Release))
-    }
-
-    /// Leaves a writer that was taken over and not rolled back to the next who tries.
-    pub(crate) fn park_kept(&self) {
+    /// Leaves a writer that nobody finished, and whose transaction was ended by `keep`, to whoever rolls it back.
+    pub(crate) fn park(&self) {
         debug_assert_eq!(self.state(), KEPT);
         self.hot.state.swap(PARKED, Ordering::Release);
     }
@@ -564,6 +578,7 @@ mod tests {
         let slot = open();
         assert!(slot.try_begin(Class::Auto));
         slot.publish_first(Class::Auto, Timestamp(5));
+        slot.keep();
         slot.park();
         assert_eq!(seen(&slot), (Seen::Idle, vec![]));
         assert!(!slot.try_begin(Class::Auto) && !slot.try_keep() && slot.is_taken());
@@ -607,7 +622,8 @@ mod tests {
         assert!(slot.promote() && !slot.promote());
         assert_eq!(slot.raise(), Some(true));
         slot.lower();
-        slot.release();
+        assert_eq!(slot.release(), None, "passes may go by what it showed");
+        assert!(slot.keep().olap && slot.release().is_some());
         assert!(slot.try_begin(Class::Oltp));
         slot.publish_first(Class::Oltp, Timestamp(2));
         assert!(!slot.promote() && !slot.is_olap());
@@ -655,13 +671,14 @@ mod tests {
             (withdraw(number), told.get()),
             (Withdrawal::Done, Some(true))
         );
-        assert!(slot.release().withdrawn_writer);
+        assert!(slot.release().is_some_and(|ended| ended.withdrawn_writer));
         let number = begin();
         assert_eq!(
             (withdraw(number), told.get()),
             (Withdrawal::Done, Some(false))
         );
         assert!(!slot.begin_writing(), "too late");
+        slot.keep();
         slot.park();
     }
 }

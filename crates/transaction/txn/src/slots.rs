@@ -25,6 +25,7 @@
 use crate::active::ActiveSnapshots;
 use crate::clock::Clock;
 use crate::commit_log::CommitLog;
+use crate::quiet::{Known, QuietBits, Span, places};
 use crate::slot::{Class, Ended, Seen, SlotWords, Withdrawal, dekker_fence};
 use crate::visibility::SnapshotCache;
 use crate::waiters::Waiters;
@@ -65,7 +66,9 @@ pub(crate) struct Slots {
     slots: Box<[Slot]>,
     /// A bit for each open slot (I1).
     open: Box<[AtomicU64]>,
-    /// How many these are.
+    /// A bit for each slot that passes need not look at.
+    quiet: QuietBits,
+    /// How many are open.
     open_count: CachePadded<AtomicUsize>,
     /// I4.
     ever: CachePadded<AtomicUsize>,
@@ -92,7 +95,7 @@ struct Opening {
 }
 
 /// Slots of a word of bits.
-const BITS: usize = 64;
+pub(crate) const BITS: usize = 64;
 /// Open slots that are never closed.
 const OPEN_LEAST: usize = 8;
 
@@ -104,11 +107,11 @@ impl Slots {
             ended: AtomicU32::new(0),
             parts: Mutex::new(Parts::default()),
         };
+        let words = usize::from(slots_max).div_ceil(BITS);
         Self {
             slots: (0..slots_max).map(|_| slot()).collect(),
-            open: (0..usize::from(slots_max).div_ceil(BITS))
-                .map(|_| AtomicU64::new(0))
-                .collect(),
+            open: (0..words).map(|_| AtomicU64::new(0)).collect(),
+            quiet: QuietBits::new(words),
             open_count: CachePadded::new(AtomicUsize::new(0)),
             ever: CachePadded::new(AtomicUsize::new(0)),
             opening: Mutex::new(Opening::default()),
@@ -160,18 +163,21 @@ impl Slots {
         &self.slots[..self.ever()]
     }
 
-    /// The places of the open slots (I1). Looked at after the clock.
+    /// Words of bits of slots that were ever open.
+    fn words(&self) -> usize {
+        self.ever().div_ceil(BITS)
+    }
+
+    /// The bits of the open slots from `index * BITS` on (I1). Looked at after the clock.
+    #[inline]
+    fn open_bits(&self, index: usize) -> u64 {
+        // SeqCst: the pair of `slot`.
+        self.open[index].load(Ordering::SeqCst)
+    }
+
+    /// The places of the open slots.
     fn open_places(&self) -> impl Iterator<Item = usize> + '_ {
-        let words = &self.open[..self.ever().div_ceil(BITS)];
-        words.iter().enumerate().flat_map(|(index, word)| {
-            // SeqCst: the pair of `slot`.
-            let mut bits = word.load(Ordering::SeqCst);
-            std::iter::from_fn(move || {
-                let place = (bits != 0).then(|| index * BITS + bits.trailing_zeros() as usize);
-                bits &= bits.wrapping_sub(1);
-                place
-            })
-        })
+        (0..self.words()).flat_map(move |index| places(index, self.open_bits(index)))
     }
 
     /// The open slots.
@@ -259,9 +265,33 @@ impl Slots {
     /// Gives a slot back and wakes who waits for one.
     #[inline]
     pub(crate) fn release(&self, slot: SlotId) {
-        let ended = self.slots[usize::from(slot.get())].words.release();
-        self.count_ended(ended);
+        let words = &self.slots[usize::from(slot.get())].words;
+        while !self.has_released(slot, words) {
+            // Q2 of `quiet`.
+            self.keep(slot);
+        }
         self.waiters.wake_next();
+    }
+
+    #[inline]
+    fn has_released(&self, slot: SlotId, words: &SlotWords) -> bool {
+        let ended = words.release();
+        if let Some(ended) = ended {
+            self.count_ended(slot, ended);
+        }
+        ended.is_some()
+    }
+
+    /// Ends the transaction of a slot, but not the lease.
+    pub(crate) fn keep(&self, slot: SlotId) {
+        let ended = self.slots[usize::from(slot.get())].words.keep();
+        self.count_ended(slot, ended);
+    }
+
+    /// Passes look at the slot again: before what they have to know, and behind what they may learn late (`quiet`).
+    #[cold]
+    pub(crate) fn stir(&self, slot: SlotId) {
+        self.quiet.take_away(usize::from(slot.get()));
     }
 
     /// Gives a slot back that was leased while it was closed, and wakes who waits for one (he opens it).
@@ -272,14 +302,18 @@ impl Slots {
 
     /// Counts what ended with a transaction, once its words say so.
     #[inline]
-    pub(crate) fn count_ended(&self, ended: Ended) {
+    fn count_ended(&self, slot: SlotId, ended: Ended) {
         if !ended.is_plain() {
-            self.count_ended_slowly(ended);
+            self.count_ended_slowly(slot, ended);
         }
     }
 
     #[cold]
-    fn count_ended_slowly(&self, ended: Ended) {
+    fn count_ended_slowly(&self, slot: SlotId, ended: Ended) {
+        if ended.analytical {
+            // Q2, before passes are asked to look again.
+            self.stir(slot);
+        }
         if ended.withdrawn_writer {
             self.withdrawn_writers.fetch_sub(1, Ordering::Release);
         }
@@ -289,7 +323,10 @@ impl Slots {
     }
 
     /// Makes the snapshots of transaction `number` of a slot count no more (R10).
-    pub(crate) fn withdraw(&self, slot: &Slot, number: u64) -> Withdrawal {
+    pub(crate) fn withdraw(&self, slot: SlotId, number: u64) -> Withdrawal {
+        let Some(words) = self.get(slot).map(|slot| &slot.words) else {
+            return Withdrawal::Gone;
+        };
         let writers = &self.withdrawn_writers;
         let about_to = |writer: bool| {
             // Relaxed: the release of the word's change publishes it to who finds that.
@@ -306,8 +343,10 @@ impl Slots {
                 writers.fetch_sub(1, Ordering::Relaxed);
             }
         };
-        let withdrawal = slot.words.withdraw(number, about_to, in_vain);
+        let withdrawal = words.withdraw(number, about_to, in_vain);
         if withdrawal == Withdrawal::Done {
+            // Q4. A pass meanwhile counts for nothing (I3).
+            self.stir(slot);
             done();
             self.olap_has_ended();
         }
@@ -376,9 +415,10 @@ impl Slots {
     /// Computes the watermarks; `None` where a slot is about to publish a snapshot and does not get
     /// there within a few looks, or snapshots were withdrawn meanwhile (I3). Promotes undeclared transactions that are more than `promote_after` behind, and
     /// the one that holds back all others where it is more than `promote_oldest_after` behind (for the marks of this pass it is OLTP, which is too careful).
-    /// `nanos` is about the time, for the ages of transactions.
+    /// `nanos` is about the time, for the ages of transactions. Looks at no slot that is quiet.
     pub(crate) fn watermarks(
         &self,
+        known: &mut Known,
         clock: &Clock,
         (promote_after, promote_oldest_after): (u64, u64),
         nanos: u64,
@@ -393,45 +433,42 @@ impl Slots {
             clock: now,
         };
         let mut holds_back = None;
-        for slot in self.open_slots() {
-            let mut backoff = Backoff::new();
-            let (mut oldest, mut newest);
-            let mut olap = loop {
-                (oldest, newest) = (now, Timestamp::ZERO);
-                let seen = slot.words.look(|snapshot| {
-                    oldest = oldest.min(snapshot);
-                    newest = newest.max(snapshot.min(now));
-                });
-                match seen {
-                    Seen::Idle => break None,
-                    Seen::Running { olap } => break Some(olap),
-                    Seen::Busy if backoff.should_park() => return None,
-                    Seen::Busy => backoff.wait(),
-                }
-            };
-            vellum_sync::test_point!("pass: looked at a slot");
-            if olap.is_some() {
+        for index in 0..self.words() {
+            // Q1: before the slots. (Only open ones have one.)
+            let quiet = self.quiet.word(index);
+            known.note_bits(index, quiet);
+            for place in places(index, self.open_bits(index) & !quiet) {
+                let slot = &self.slots[place];
+                known.looks += 1;
+                let (seen, span) = look_patiently(slot)?;
+                vellum_sync::test_point!("pass: looked at a slot");
+                let Seen::Running { mut olap } = seen else {
+                    continue;
+                };
                 slot.words.note_seen(nanos);
-            }
-            if olap == Some(false) && now.get() - oldest.get() > promote_after {
-                // Where the slot holds another transaction by now, that one began at or above C: it is
-                // analytical without need, which costs it a few looks into graveyards.
-                let promoted = slot.words.promote();
-                self.promotions
-                    .fetch_add(u64::from(promoted), Ordering::Relaxed);
-                olap = Some(promoted);
-            }
-            match olap {
-                None => continue,
-                Some(true) => marks.newest_olap = marks.newest_olap.max(newest),
-                Some(false) if oldest < marks.oldest_oltp => {
+                if olap && known.note_span(place, span) {
+                    self.quieten(place, known);
+                }
+                let oldest = span.oldest.min(now);
+                if !olap && now.get() - oldest.get() > promote_after {
+                    // Where the slot holds another transaction by now, that one began at or above C: it is
+                    // analytical without need, which costs it a few looks into graveyards.
+                    olap = slot.words.promote();
+                    self.promotions
+                        .fetch_add(u64::from(olap), Ordering::Relaxed);
+                }
+                if olap {
+                    marks.newest_olap = marks.newest_olap.max(span.newest.min(now));
+                } else if oldest < marks.oldest_oltp {
                     marks.oldest_oltp = oldest;
                     holds_back = Some(slot);
                 }
-                Some(false) => {}
+                marks.oldest_tx = marks.oldest_tx.min(oldest);
             }
-            marks.oldest_tx = marks.oldest_tx.min(oldest);
         }
+        let quiet = known.quiet_span();
+        marks.oldest_tx = marks.oldest_tx.min(quiet.oldest);
+        marks.newest_olap = marks.newest_olap.max(quiet.newest.min(now));
         if let Some(slot) = holds_back
             && now.get() - marks.oldest_oltp.get() > promote_oldest_after
         {
@@ -443,17 +480,37 @@ impl Slots {
         self.is_whole(withdrawals).then_some(marks)
     }
 
-    /// Moves every open slot's `settled` up (see [`CommitLog::settle`]).
-    pub(crate) fn settle(&self, oldest_tx: Timestamp) {
-        for slot in self.open_slots() {
-            slot.commit_log.settle(oldest_tx);
+    /// Has passes go by what a slot shows now, if it runs an analytical transaction (Q3).
+    #[cold]
+    fn quieten(&self, place: usize, known: &mut Known) {
+        self.quiet.set(place);
+        let mut span = Span::NONE;
+        let seen = self.slots[place].words.look(|snapshot| span.add(snapshot));
+        known.note_span(place, span);
+        if seen != (Seen::Running { olap: true }) {
+            self.quiet.take_away(place);
+        }
+    }
+
+    /// Moves every open slot's `settled` up (see [`CommitLog::settle`]) by marks that are published.
+    pub(crate) fn settle(&self, known: &mut Known, marks: &Watermarks) {
+        let all = known.take_unsettled(marks);
+        for index in 0..self.words() {
+            let quiet = known.bits(index);
+            let skipped = if all { 0 } else { quiet };
+            for place in places(index, self.open_bits(index) & !skipped) {
+                let settled = self.slots[place].commit_log.settle(marks);
+                if quiet & 1 << (place % BITS) != 0 {
+                    known.note_settled(settled, marks);
+                }
+            }
         }
     }
 
     /// The same for all slots: what ran in closed ones is settled by maintenance.
-    pub(crate) fn settle_all(&self, oldest_tx: Timestamp) {
+    pub(crate) fn settle_all(&self, marks: &Watermarks) {
         for slot in self.used() {
-            slot.commit_log.settle(oldest_tx);
+            slot.commit_log.settle(marks);
         }
     }
 
@@ -470,5 +527,19 @@ impl Slots {
                 };
                 hit.then_some(SlotId(index as u16))
             })
+    }
+}
+
+/// What a slot shows; `None` where it is about to publish a snapshot and does not get there within a few looks.
+#[inline]
+fn look_patiently(slot: &Slot) -> Option<(Seen, Span)> {
+    let mut backoff = Backoff::new();
+    loop {
+        let mut span = Span::NONE;
+        match slot.words.look(|snapshot| span.add(snapshot)) {
+            Seen::Busy if backoff.should_park() => return None,
+            Seen::Busy => backoff.wait(),
+            seen => return Some((seen, span)),
+        }
     }
 }

@@ -183,7 +183,9 @@ impl Transaction {
         };
         let slots = &self.domain().slots;
         let words = &self.domain().slot(self.slot()).words;
-        words.announce();
+        if words.announce() {
+            slots.stir(self.slot());
+        }
         vellum_sync::test_point!("refresh: announced");
         // R2: read after the announcement; `now` from above may be too old by now.
         let snapshot = self
@@ -235,7 +237,9 @@ impl Transaction {
             let words = &self.domain().slot(self.slot()).words;
             words.unpublish(index);
             if words.is_olap() {
-                self.domain().slots.olap_has_ended();
+                let slots = &self.domain().slots;
+                slots.stir(self.slot());
+                slots.olap_has_ended();
             }
         }
     }
@@ -563,8 +567,7 @@ impl Transaction {
         debug_assert!(!self.ended);
         self.ended = true;
         self.retire();
-        let ended = self.domain().slot(self.slot()).words.keep();
-        self.domain().slots.count_ended(ended);
+        self.domain().slots.keep(self.slot());
     }
 
     #[cold]
@@ -577,8 +580,9 @@ impl Transaction {
             next_command: self.next_command.get(),
         };
         parts.parts.lock().parked = Some(parked);
-        // It counts as parked by now.
-        self.domain().slots.count_ended(parts.words.park());
+        // It counts as parked by now. Whoever rolls it back gives the slot back: not before what is to be done for its end is done.
+        self.domain().slots.keep(self.slot());
+        parts.words.park();
     }
 }
 

@@ -6,7 +6,7 @@
 //! (committed after every analytical snapshot, replaced before every other one) goes with the update that adds a version;
 //! what takes the list of open snapshots, or the rewriting of anything, waits until the row is full (`prune`).
 //!
-//! Concurrency: under the leaf's latch, like every change of a fat row; asks commit logs without their latches.
+//! Concurrency: under the leaf's latch, like every change of a fat row; asks what passes have settled.
 
 use crate::fat::layout::{BODY_AT, NAME_BYTES, OldVersion, OldVersions, Step, VERSION_OVERHEAD};
 use crate::fat::prune::covers;
@@ -14,7 +14,7 @@ use crate::fat::update::Place;
 use crate::row::{Header, STAMPED_HEADER};
 use smallvec::SmallVec;
 use vellum_btree::LeafWrite;
-use vellum_gc::Horizon;
+use vellum_gc::is_plainly_dead;
 use vellum_txn::VersionStamp;
 
 /// How many of the `versions` bytes of old versions stay before the one that is replaced now, whose header is `before`. All
@@ -41,9 +41,9 @@ pub(crate) fn displace(
     let Some(replaced) = before.writer else {
         return versions;
     };
-    let horizon = Horizon::published(place.transaction.domain());
+    let domain = place.transaction.domain();
     let stays = without_newest(look, |version| {
-        std::mem::take(&mut spare) || horizon.is_plainly_dead(version, &replaced.version)
+        std::mem::take(&mut spare) || is_plainly_dead(domain, version, &replaced.version)
     });
     unread + stays
 }

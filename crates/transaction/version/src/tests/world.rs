@@ -24,8 +24,18 @@ use vellum_txn::{
 };
 use vellum_wal::{Log, LogConfig, LogSpace, LogStart, SlotLog};
 
-/// Slots of transactions; the one above is for the world itself.
+/// Slots of transactions of a world, unless it says otherwise.
 pub(crate) const SLOTS: u16 = 6;
+
+/// Settings of transactions of a world, unless it says otherwise.
+pub(crate) fn settings() -> Config {
+    Config {
+        slots_max: SLOTS,
+        // A schedule has few steps: who is a few ticks behind is promoted.
+        promote_after: if cfg!(shuttle) { 8 } else { 100_000 },
+        ..Config::default()
+    }
+}
 
 /// Holders that have these snapshots and have written nothing.
 pub(crate) fn holding(snapshots: &[Timestamp]) -> Vec<Holder> {
@@ -71,6 +81,8 @@ pub(crate) struct World {
     pub space: Arc<Space>,
     pub store: VersionStore,
     pub carried: Tree,
+    /// Slots of transactions; the one above is for the world itself.
+    pub slots: u16,
     /// Held by who logs in the world's own slot beside other threads: one reservation at a time, as the engine has it.
     maintenance: Mutex<()>,
 }
@@ -84,14 +96,14 @@ impl World {
     pub(crate) fn withdrawing(page_size: usize, frames: u64) -> Self {
         let config = Config {
             may_withdraw: true,
-            ..Config::default()
+            ..settings()
         };
         Self::with(page_size, frames, VersionOptions::default(), config)
     }
 
     /// A world whose rows turn fat as these options say.
     pub(crate) fn with_options(page_size: usize, frames: u64, options: VersionOptions) -> Self {
-        Self::with(page_size, frames, options, Config::default())
+        Self::with(page_size, frames, options, settings())
     }
 
     /// A world with another protocol than the product's.
@@ -102,15 +114,22 @@ impl World {
         };
         let config = Config {
             protocol,
-            ..Config::default()
+            ..settings()
         };
         Self::with(page_size, frames, options, config)
     }
 
-    fn with(page_size: usize, frames: u64, options: VersionOptions, manager: Config) -> Self {
+    /// A world whose transactions are as `settings` say.
+    pub(crate) fn with(
+        page_size: usize,
+        frames: u64,
+        options: VersionOptions,
+        settings: Config,
+    ) -> Self {
+        let slots = settings.slots_max;
         let directory = Arc::new(SimulatedDirectory::new());
         let config = LogConfig {
-            slots_max: SLOTS + 1,
+            slots_max: slots + 1,
             slot_buffer_bytes: 128 << 10,
             segment_bytes: 1 << 20,
             log_bytes_max: 8 << 20,
@@ -131,23 +150,17 @@ impl World {
         };
         let pool = Arc::new(Pool::create_file(file, log.clone(), &pool).unwrap());
         let space = Arc::new(Space::load(pool.clone(), Gsn(1)).unwrap());
-        let config = Config {
-            slots_max: SLOTS,
-            // A schedule has few steps: who is a few ticks behind is promoted.
-            promote_after: if cfg!(shuttle) { 8 } else { 100_000 },
-            ..manager
-        };
-        let manager = Arc::new(Manager::new(log.clone(), clock, config));
+        let manager = Arc::new(Manager::new(log.clone(), clock, settings));
         let context = TreeContext::new(pool, space.clone())
             .with_rows(Arc::new(Reducer))
             .with_cleaner(Arc::new(Freezer::new(manager.domain().clone())));
         let context = Arc::new(context);
         let stamper = Box::new(RowStamper::new(&context));
         manager.domain().set_commit_stamper(stamper);
-        let journal = Some(Journal::forward(log.slot(SlotId(SLOTS))));
+        let journal = Some(Journal::forward(log.slot(SlotId(slots))));
         let plain = || Tree::create(&context, journal, TreeKind::Plain, None).unwrap();
         let (pending, carried) = (plain(), plain());
-        let store = VersionStore::with_options(context, SLOTS, pending, options);
+        let store = VersionStore::with_options(context, slots, pending, options);
         Self {
             directory,
             log,
@@ -155,13 +168,14 @@ impl World {
             space,
             store,
             carried,
+            slots,
             maintenance: Mutex::new(()),
         }
     }
 
     /// An empty table.
     pub(crate) fn table(&self) -> Tree {
-        let journal = Some(Journal::forward(self.log.slot(SlotId(SLOTS))));
+        let journal = Some(Journal::forward(self.log.slot(SlotId(self.slots))));
         Tree::create(self.store.context(), journal, TreeKind::Rows, None).unwrap()
     }
 
@@ -480,7 +494,7 @@ impl World {
 
     /// Deltas of all slots.
     pub(crate) fn deltas(&self) -> usize {
-        let slots = (0..SLOTS).map(SlotId);
+        let slots = (0..self.slots).map(SlotId);
         let trees = slots.filter_map(|slot| self.store.deltas(slot));
         trees.map(|tree| self.heads(tree)).sum()
     }
@@ -519,7 +533,9 @@ impl World {
     ) -> Result<Collected> {
         let lease = self.manager.lease_idle(slot);
         let _one = lease.is_none().then(|| self.maintenance.lock());
-        let log = lease.as_ref().map_or(SlotId(SLOTS), |lease| lease.slot());
+        let log = lease
+            .as_ref()
+            .map_or(SlotId(self.slots), |lease| lease.slot());
         let domain = self.manager.domain();
         self.store.collect(domain, slot, self.log.slot(log), budget)
     }
@@ -530,7 +546,7 @@ impl World {
         let mut swept = 0;
         loop {
             let mut more = false;
-            for slot in (0..SLOTS).map(SlotId) {
+            for slot in (0..self.slots).map(SlotId) {
                 let mut budget = Budget::UNBOUNDED;
                 let collected = self.collect_slot(slot, &mut budget).unwrap();
                 more |= collected.more;
