@@ -48,6 +48,7 @@ pub(crate) use absent::{Absent, Name as AbsentName, Shape as AbsentShape};
 pub(crate) use code::{
     CodeBlock, Condition, Declared, Raise, Step, Targets, Turns, code, names_in, selected_into,
 };
+pub(crate) use collations::collation_of;
 pub(crate) use commands::{Command, Reindexed};
 pub(crate) use conditions::{state_of, states_named};
 pub(crate) use conflicts::ConflictTarget;
@@ -143,7 +144,7 @@ pub(crate) fn statements(text: &str) -> Result<Vec<Statement>> {
         parameters::adapt(&mut tokens);
     }
     if words.any(&[Keyword::COLLATE]) && words.any(&[Keyword::ALTER]) {
-        collations::adapt(&mut tokens)?;
+        collations::adapt(&mut tokens);
     }
     if words.any(&[Keyword::ARRAY]) {
         array_types::adapt(&mut tokens);
