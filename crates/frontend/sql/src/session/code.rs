@@ -390,7 +390,11 @@ impl Session {
                 return Err(no_destination());
             }
             // Where a statement is kept, nothing of the code can be named in it.
-            let is_run = matches!(statement, Statement::Explain { .. } | Statement::Update(_));
+            let is_run = match statement {
+                Statement::Explain { .. } | Statement::Update(_) => true,
+                Statement::CreateTable(create) => create.query.is_some(),
+                _ => false,
+            };
             if !is_run {
                 self.code_variables.clear();
             }
