@@ -645,10 +645,6 @@ mod tests {
             "begin null; end; x",
             "begin ; end",
             "begin if 1 then null; end; end",
-        ] {
-            assert_eq!(state(text), "42601", "{text}");
-        }
-        for text in [
             "begin a := 1; end",
             "begin select 1 into a; end",
             "begin exit; end",
