@@ -46,7 +46,8 @@ pub(crate) mod walk;
 
 pub(crate) use absent::{Absent, Name as AbsentName, Shape as AbsentShape};
 pub(crate) use code::{
-    CodeBlock, Condition, Declared, Raise, Step, Targets, Turns, code, names_in, selected_into,
+    CodeBlock, Condition, Declared, DeclaredType, Executed, Raise, Step, Targets, Told, Turns,
+    code, names_in, selected_into,
 };
 pub(crate) use collations::collation_of;
 pub(crate) use commands::{Command, Reindexed};
