@@ -141,7 +141,7 @@ fn no_records(element: Type) -> Result<()> {
 
 /// # Errors
 /// `42704` for a collation that there is not. Those that there are have one order.
-pub(crate) fn check_collation(collation: &ast::ObjectName) -> Result<()> {
+fn check_collation(collation: &ast::ObjectName) -> Result<()> {
     let (schema, name) = object_name(collation)?;
     let known = matches!(&*name, "default" | "C" | "POSIX" | "ucs_basic");
     match schema.as_deref() {

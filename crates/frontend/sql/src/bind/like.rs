@@ -156,36 +156,26 @@ impl Binder<'_> {
     /// `a [NOT] LIKE ANY (array)`, and ALL.
     pub(super) fn like_each(&mut self, node: &ast::Expr) -> Result<Bound> {
         use ast::BinaryOperator as B;
-        let (expr, pattern, operator) = match node {
+        let (fold, negated, expr, pattern) = match node {
             ast::Expr::Like {
                 negated,
                 expr,
                 pattern,
                 ..
-            } => (
-                expr,
-                pattern,
-                if *negated {
-                    B::PGNotLikeMatch
-                } else {
-                    B::PGLikeMatch
-                },
-            ),
+            } => (false, *negated, expr, pattern),
             ast::Expr::ILike {
                 negated,
                 expr,
                 pattern,
                 ..
-            } => (
-                expr,
-                pattern,
-                if *negated {
-                    B::PGNotILikeMatch
-                } else {
-                    B::PGILikeMatch
-                },
-            ),
+            } => (true, *negated, expr, pattern),
             _ => return Err(SqlError::internal("no LIKE")),
+        };
+        let operator = match (fold, negated) {
+            (false, false) => B::PGLikeMatch,
+            (false, true) => B::PGNotLikeMatch,
+            (true, false) => B::PGILikeMatch,
+            (true, true) => B::PGNotILikeMatch,
         };
         match all_of(node) {
             Some(array) => self.each_of(expr, &operator, array, Quantifier::All),

@@ -296,7 +296,7 @@ impl Binder<'_> {
     }
 
     /// The modifier of rows with these columns.
-    fn new_record(&mut self, columns: Vec<(String, Type, Typmod)>) -> Typmod {
+    pub(super) fn new_record(&mut self, columns: Vec<(String, Type, Typmod)>) -> Typmod {
         let count = self.records.len();
         // A table that is named again and again has one row.
         let mut nearby = (count.saturating_sub(RECORDS_COMPARED)..count).rev();

@@ -2,10 +2,10 @@
 
 use super::{Binder, Bound, folded};
 use crate::error::{Result, SqlError};
-use crate::expr::Expr;
+use crate::expr::{Builtin, CatalogFunction, Expr};
 use crate::sqlstate;
 use sqlparser::ast;
-use vellum_row::{Type, Value};
+use vellum_row::{Type, Typmod, Value};
 
 /// A variable of code, or a field of one.
 #[derive(Clone, Debug)]
@@ -32,10 +32,11 @@ fn ambiguous(name: &str) -> SqlError {
     SqlError::new(sqlstate::AMBIGUOUS_COLUMN, message).with_detail(detail)
 }
 
-/// `0A000`.
+/// `42809`, as PostgreSQL has it: nobody has told it what is in them.
 #[cold]
-fn whole_record() -> SqlError {
-    SqlError::unsupported("a record as a whole in DO")
+fn unregistered() -> SqlError {
+    let text = "record type has not been registered";
+    SqlError::new(sqlstate::WRONG_OBJECT_TYPE, text)
 }
 
 impl Binder<'_> {
@@ -56,11 +57,11 @@ impl Binder<'_> {
     /// `record.*` in a list.
     ///
     /// # Errors
-    /// `0A000` if that is a record of the code, and no table.
+    /// `42809` if that is a record of the code, and no table.
     pub(crate) fn refuse_record(&self, name: &str) -> Result<()> {
         let is_table = || self.scope.tables.iter().any(|table| table.name == name);
         match self.is_record(name) && !is_table() {
-            true => Err(whole_record()),
+            true => Err(unregistered()),
             false => Ok(()),
         }
     }
@@ -78,15 +79,38 @@ impl Binder<'_> {
             (Err(error), _) if error.sqlstate() == sqlstate::AMBIGUOUS_COLUMN => Err(error),
             (Err(_), Some(variable)) => Ok(variable.bound()),
             (found, None) if self.is_record(&name) => {
-                let bound = self.column_or_word(found, ident, name);
-                bound.map_err(
-                    |error| match error.sqlstate() == sqlstate::UNDEFINED_COLUMN {
-                        true => whole_record(),
-                        false => error,
-                    },
-                )
+                match found.is_ok() || self.scope.named(&name).is_some() {
+                    true => Err(ambiguous(&name)),
+                    false => Ok(self.record_of_code(&name)),
+                }
             }
             (found, None) => self.column_or_word(found, ident, name),
+        }
+    }
+
+    /// A record of the code as a value; NULL where it has no row.
+    fn record_of_code(&mut self, name: &str) -> Bound {
+        let fields = self.variables.iter();
+        let fields =
+            fields.filter(|own| own.record.as_deref() == Some(name) && !own.name.is_empty());
+        let (items, columns): (Vec<Expr>, Vec<_>) = fields
+            .map(|own| {
+                let column = (own.name.clone(), own.ty, Typmod::NONE);
+                (Expr::Const(own.value.clone()), column)
+            })
+            .unzip();
+        let expr = match items.is_empty() {
+            true => Expr::Const(Value::Null),
+            false => Expr::Call {
+                function: Builtin::Catalog(CatalogFunction::MakeRecord),
+                arguments: items.into(),
+            },
+        };
+        Bound {
+            expr,
+            ty: Some(Type::Record),
+            typmod: self.new_record(columns),
+            start: None,
         }
     }
 

@@ -4,7 +4,7 @@ use super::Ddl;
 use super::computed::check_no_subquery;
 use super::identity::not_integer;
 use super::rewrite::contains_nulls;
-use crate::bind::ScopeTable;
+use crate::bind::{ScopeTable, check_collatable};
 use crate::catalog::{Default, Kind, Relation, Table};
 use crate::error::{Result, SqlError};
 use crate::expr::{Expr, Frame, Plain, RowRef};
@@ -18,19 +18,23 @@ impl Ddl<'_> {
     /// Gives a column another type. Values are converted by `using`, or by the cast of an assignment.
     ///
     /// # Errors
-    /// `42804` where there is no such cast, what the conversion of a value reports, `23505`, `23514`.
+    /// `42704`, `3F000` for a type or a collation that there is not, `42804` where there is no such cast, what the conversion of a value reports, `23505`, `23514`.
     pub(super) fn retype(
         &mut self,
         relation: &Relation,
         next: &mut Table,
         position: usize,
-        data_type: &ast::DataType,
+        (data_type, collation): (&ast::DataType, Option<&ast::ObjectName>),
         using: Option<&ast::Expr>,
     ) -> Result<()> {
         let column = next.schema.column(position).clone();
         let (ty, typmod) = self.binder().type_of(data_type)?;
         super::table::check_column_type(&column.name, ty)?;
         self.hold_type(ty)?;
+        if let Some(collation) = collation {
+            self.binder().check_collation(collation)?;
+            check_collatable(Some(ty))?;
+        }
         let domain = self.column_domain(data_type)?;
         let default = next.default_of(column.id);
         if domain.is_some() && matches!(default, Some(Default::Identity { .. })) {

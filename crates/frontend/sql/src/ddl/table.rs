@@ -19,7 +19,7 @@ use crate::catalog::{
 };
 use crate::error::{Fields, Result, SqlError};
 use crate::expr::Expr;
-use crate::parse::{Altered, Clause, Like, altered_constraint};
+use crate::parse::{Altered, Clause, Like, altered_constraint, collation_of};
 use crate::plan::{OutputColumn, column_position};
 use crate::sqlstate;
 use crate::wire::CommandTag;
@@ -569,8 +569,7 @@ impl Ddl<'_> {
                 }
             }
             Operation::AlterColumn { column_name, op } => {
-                let position = column_position(relation, &folded(column_name))?;
-                self.alter_column(relation, &mut next, position, op)?;
+                self.alter_column(relation, &mut next, column_name, op)?;
             }
             Operation::SetOptionsParens { options } => {
                 if let Some((column, clauses)) = Clause::of_identity(options) {
@@ -600,9 +599,10 @@ impl Ddl<'_> {
         &mut self,
         relation: &Relation,
         next: &mut Table,
-        position: usize,
+        name: &ast::Ident,
         op: &ast::AlterColumnOperation,
     ) -> Result<()> {
+        let position = column_position(relation, &folded(name))?;
         let column = next.schema.column(position).clone();
         match op {
             ast::AlterColumnOperation::SetNotNull => {
@@ -638,7 +638,16 @@ impl Ddl<'_> {
             }
             ast::AlterColumnOperation::SetDataType {
                 data_type, using, ..
-            } => self.retype(relation, next, position, data_type, using.as_ref())?,
+            } => {
+                let collation = collation_of(self.text, name.span.start)?;
+                self.retype(
+                    relation,
+                    next,
+                    position,
+                    (data_type, collation.as_ref()),
+                    using.as_ref(),
+                )?;
+            }
             other => return Err(SqlError::unsupported(format!("ALTER COLUMN {other}"))),
         }
         Ok(())

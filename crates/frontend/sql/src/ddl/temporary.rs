@@ -2,6 +2,7 @@
 
 use super::dependency::Object;
 use super::{Ddl, taken};
+use crate::bind::Variable;
 use crate::catalog::{Catalog, Change, Mode, Namespace, Oid};
 use crate::error::{Result, SqlError};
 use crate::parse::NAME_ALONE;
@@ -190,6 +191,7 @@ impl Ddl<'_> {
         &mut self,
         create: &ast::CreateTable,
         params: &[Type],
+        variables: &[Variable],
     ) -> Result<Option<String>> {
         let Some(query) = &create.query else {
             return Err(SqlError::internal("no query"));
@@ -213,6 +215,7 @@ impl Ddl<'_> {
         binder.at_top = true;
         binder.takes_params = !params.is_empty();
         binder.params = params.iter().copied().map(Some).collect();
+        binder.variables = variables;
         let (_, columns) = binder.query(query)?;
         if create.columns.len() > columns.len() {
             let text = "too many column names were specified";

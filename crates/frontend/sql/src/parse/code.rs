@@ -1,18 +1,23 @@
 //! The code of DO: what migrations say in it, of PL/pgSQL's statements those without cursors.
 //!
 //! Read: statements of SQL, `PERFORM`, `EXECUTE`, `IF`, `NULL`, `RAISE`, `RETURN`, blocks in each other with `EXCEPTION`; variables and records, assignments and `INTO` (`code/variables`); loops
-//! (`code/loops`), `EXIT` and `CONTINUE`. What asks for a cursor or a label is `0A000`.
+//! (`code/loops`), labels, `EXIT` and `CONTINUE`; `CASE` (`code/choices`); `EXECUTE` and `GET DIAGNOSTICS` (`code/executed`). What asks for a cursor is `0A000`.
 //!
 //! A statement is everything up to its semicolon outside of brackets. It is kept as it stands in the text; that it can be read is seen before any of them runs.
 //!
 //! Not here: running it (`session/code`).
 
+mod choices;
+mod executed;
+mod labels;
 mod loops;
 mod variables;
 
+pub(crate) use executed::{Executed, Told};
 pub(crate) use loops::Turns;
-pub(crate) use variables::{Declared, Targets, names_in};
+pub(crate) use variables::{Declared, DeclaredType, Targets, names_in};
 
+use self::labels::Around;
 use self::variables::{Known, split_into};
 use super::conditions::{state_of, states_named};
 use super::{near, tokens};
@@ -27,6 +32,8 @@ const DEPTH_MAX: usize = 50;
 /// A block: its statements, and what is done about their errors.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct CodeBlock {
+    /// What EXIT leaves by its label.
+    pub number: usize,
     pub declared: Vec<Declared>,
     pub steps: Vec<Step>,
     pub handlers: Vec<Handler>,
@@ -59,22 +66,37 @@ pub(crate) enum Step {
     },
     /// What stands behind SELECT, whose rows are passed over.
     Perform(String),
-    /// An expression whose value is a statement, and where its first row goes.
+    /// A statement that is a value, and where its first row goes.
     Execute {
-        text: String,
+        executed: Executed,
         targets: Targets,
     },
+    /// GET DIAGNOSTICS: variables, and what they are told.
+    Get(Vec<(String, Told)>),
     /// A variable takes the value of an expression.
     Assign {
         name: String,
         value: String,
     },
+    /// A field of a record does.
+    AssignField {
+        record: String,
+        field: String,
+        value: String,
+    },
+    /// A record takes the row of another; none, for NULL.
+    AssignRecord {
+        record: String,
+        from: Option<String>,
+    },
     Loop {
+        number: usize,
         turns: Turns,
         steps: Vec<Step>,
     },
-    /// EXIT and CONTINUE, where a condition is true.
+    /// EXIT and CONTINUE of the loop, or the block, of that number, where a condition is true.
     Leave {
+        number: usize,
         goes_on: bool,
         condition: Option<String>,
     },
@@ -87,6 +109,12 @@ pub(crate) enum Step {
     If {
         branches: Vec<(String, Vec<Step>)>,
         otherwise: Vec<Step>,
+    },
+    /// CASE: the value that is compared, by the name that the conditions have for it. Without ELSE one of them has to be true.
+    Case {
+        value: Option<(String, String)>,
+        branches: Vec<(String, Vec<Step>)>,
+        otherwise: Option<Vec<Step>>,
     },
     Block(CodeBlock),
 }
@@ -118,13 +146,13 @@ pub(crate) fn code(text: &str, refuse: fn(&Statement) -> Result<()>) -> Result<C
         tokens: &tokens,
         at: 0,
         depth: 0,
-        loops: 0,
+        around: Vec::new(),
+        numbers: 0,
         scope: Vec::new(),
         refuse,
     };
-    let declared = reader.declarations()?;
-    reader.expect("begin")?;
-    let block = reader.block(declared)?;
+    let label = reader.label()?;
+    let block = reader.block(label)?;
     reader.take_token(&Token::SemiColon);
     match reader.peek() {
         None => Ok(block),
@@ -235,8 +263,10 @@ struct Reader<'t> {
     starts: Vec<usize>,
     at: usize,
     depth: usize,
-    /// Loops in each other.
-    loops: usize,
+    /// Loops and blocks in each other.
+    around: Vec<Around>,
+    /// How many of them, and of CASEs with a value, there were.
+    numbers: usize,
     /// Variables that can be seen.
     scope: Vec<Known>,
     refuse: fn(&Statement) -> Result<()>,
@@ -349,8 +379,11 @@ impl<'t> Reader<'t> {
         Ok(text)
     }
 
-    /// A block behind its BEGIN, with its END.
-    fn block(&mut self, declared: Vec<Declared>) -> Result<CodeBlock> {
+    /// A block behind its label.
+    fn block(&mut self, label: Option<String>) -> Result<CodeBlock> {
+        let number = self.enter(label, false);
+        let declared = self.declarations()?;
+        self.expect("begin")?;
         let steps = self.steps(&["exception", "end"])?;
         let mut handlers = Vec::new();
         if self.take("exception") {
@@ -371,8 +404,10 @@ impl<'t> Reader<'t> {
             }
         }
         self.expect("end")?;
+        self.leave_label()?;
         self.scope.truncate(self.scope.len() - declared.len());
         Ok(CodeBlock {
+            number,
             declared,
             steps,
             handlers,
@@ -421,20 +456,18 @@ impl<'t> Reader<'t> {
     }
 
     fn step(&mut self) -> Result<Step> {
-        if self.peek() == Some(&Token::ShiftLeft) {
-            return Err(not_read("a label"));
-        }
+        let label = self.label()?;
         let word = self.peek_word().unwrap_or_default();
+        let labelled = ["declare", "begin", "for", "foreach", "while", "loop"];
+        if label.is_some() && !labelled.contains(&word.as_str()) {
+            return Err(self.peek().map_or_else(ends_early, unexpected));
+        }
         if let Some(step) = self.assignment()? {
             self.end_of_statement()?;
             return Ok(step);
         }
         let step = match word.as_str() {
-            "declare" | "begin" => {
-                let declared = self.declarations()?;
-                self.expect("begin")?;
-                Step::Block(self.block(declared)?)
-            }
+            "declare" | "begin" => Step::Block(self.block(label)?),
             "if" => {
                 self.at += 1;
                 self.choice()?
@@ -457,71 +490,31 @@ impl<'t> Reader<'t> {
             }
             "execute" => {
                 self.at += 1;
-                let text = self.expression(&["into", "using"], &[Token::SemiColon])?;
-                let targets = match self.take("into") {
-                    true => self.listed_targets()?,
-                    false => Targets::default(),
-                };
-                if self.peek_word().as_deref() == Some("using") {
-                    return Err(not_read("EXECUTE with USING"));
-                }
-                Step::Execute { text, targets }
+                self.execute()?
             }
-            "for" | "while" | "loop" => {
+            "get" => {
                 self.at += 1;
-                self.loop_of(&word)?
+                self.get()?
+            }
+            "case" => {
+                self.at += 1;
+                self.case()?
+            }
+            "for" | "foreach" | "while" | "loop" => {
+                self.at += 1;
+                self.loop_of(&word, label)?
             }
             "exit" | "continue" => {
                 self.at += 1;
                 self.leave(&word)?
             }
-            "foreach" | "case" | "open" | "fetch" | "move" | "close" | "get" | "assert"
-            | "call" | "commit" | "rollback" => {
+            "open" | "fetch" | "move" | "close" | "assert" | "call" | "commit" | "rollback" => {
                 return Err(not_read(&word.to_uppercase()));
             }
             _ => self.statement()?,
         };
         self.end_of_statement()?;
         Ok(step)
-    }
-
-    /// EXIT or CONTINUE behind that word.
-    fn leave(&mut self, word: &str) -> Result<Step> {
-        let condition = match self.take("when") {
-            true => Some(self.expression(&[], &[Token::SemiColon])?),
-            false if self.peek() == Some(&Token::SemiColon) => None,
-            false => return Err(not_read("a label")),
-        };
-        let goes_on = word == "continue";
-        if self.loops == 0 {
-            return Err(SqlError::syntax(match goes_on {
-                true => "CONTINUE cannot be used outside a loop",
-                false => "EXIT cannot be used outside a loop, unless it has a label",
-            }));
-        }
-        Ok(Step::Leave { goes_on, condition })
-    }
-
-    fn choice(&mut self) -> Result<Step> {
-        let (mut branches, mut otherwise) = (Vec::new(), Vec::new());
-        loop {
-            let condition = self.expression(&["then"], &[Token::SemiColon])?;
-            self.expect("then")?;
-            let steps = self.steps(&["elsif", "elseif", "else", "end"])?;
-            branches.push((condition, steps));
-            if !self.take("elsif") && !self.take("elseif") {
-                break;
-            }
-        }
-        if self.take("else") {
-            otherwise = self.steps(&["end"])?;
-        }
-        self.expect("end")?;
-        self.expect("if")?;
-        Ok(Step::If {
-            branches,
-            otherwise,
-        })
     }
 
     fn raise(&mut self) -> Result<Step> {
@@ -645,10 +638,6 @@ mod tests {
             "begin null; end; x",
             "begin ; end",
             "begin if 1 then null; end; end",
-        ] {
-            assert_eq!(state(text), "42601", "{text}");
-        }
-        for text in [
             "begin a := 1; end",
             "begin select 1 into a; end",
             "begin exit; end",
@@ -662,12 +651,11 @@ mod tests {
             assert_eq!(state(text), "42601", "{text}");
         }
         for text in [
-            "declare a t.b%type; begin end",
             "declare a refcursor; begin end",
-            "declare a record; begin a.b := 1; end",
-            "begin <<l>> loop end loop; end",
-            "begin loop exit l; end loop; end",
-            "begin execute 'x' using 1; end",
+            "declare a record; begin a := row(1); end",
+            "declare a int[]; begin a[1] := 1; end",
+            "declare a t%rowtype; begin end",
+            "begin assert true; end",
         ] {
             assert_eq!(state(text), "0A000", "{text}");
         }

@@ -46,8 +46,10 @@ pub(crate) mod walk;
 
 pub(crate) use absent::{Absent, Name as AbsentName, Shape as AbsentShape};
 pub(crate) use code::{
-    CodeBlock, Condition, Declared, Raise, Step, Targets, Turns, code, names_in, selected_into,
+    CodeBlock, Condition, Declared, DeclaredType, Executed, Raise, Step, Targets, Told, Turns,
+    code, names_in, selected_into,
 };
+pub(crate) use collations::collation_of;
 pub(crate) use commands::{Command, Reindexed};
 pub(crate) use conditions::{state_of, states_named};
 pub(crate) use conflicts::ConflictTarget;
@@ -143,7 +145,7 @@ pub(crate) fn statements(text: &str) -> Result<Vec<Statement>> {
         parameters::adapt(&mut tokens);
     }
     if words.any(&[Keyword::COLLATE]) && words.any(&[Keyword::ALTER]) {
-        collations::adapt(&mut tokens)?;
+        collations::adapt(&mut tokens);
     }
     if words.any(&[Keyword::ARRAY]) {
         array_types::adapt(&mut tokens);

@@ -105,6 +105,25 @@ impl Binder<'_> {
         Ok(assignments)
     }
 
+    /// Looks at the names only: of what cannot be written, they are wrong first.
+    ///
+    /// # Errors
+    /// `42703` for a column that there is not.
+    pub(super) fn check_named(&self, goal: &Goal, nodes: &[ast::Assignment]) -> Result<()> {
+        for node in nodes {
+            let targets = match &node.target {
+                ast::AssignmentTarget::ColumnName(name) => std::slice::from_ref(name),
+                ast::AssignmentTarget::Tuple(names) => names.as_slice(),
+            };
+            for target in targets {
+                let name = Target::of(target)?.name;
+                let number = goal.number(&crate::bind::object_name(&name)?.1);
+                number.map_err(|error| error.at(self.place(&name)))?;
+            }
+        }
+        Ok(())
+    }
+
     /// Values that columns are given; `None` for DEFAULT. All are bound before the first is cast to its column's type: a parameter that stands alone for
     /// columns of two types is of neither (`42P08`), as in PostgreSQL.
     pub(super) fn given<'n>(

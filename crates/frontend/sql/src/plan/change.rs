@@ -7,7 +7,7 @@ use super::select::plain;
 use super::through::{Deed, Goal, assigned_twice};
 use super::{Body, General, OutputColumn, Rules, Select, Source, SourceKind, conjuncts};
 use crate::bind::{Binder, Bound, folded};
-use crate::catalog::{Default, Identity, Relation};
+use crate::catalog::{Default, Identity, Kind, Relation};
 use crate::error::{Result, SqlError};
 use crate::expr::{Builtin, Expr};
 use crate::parse::Overriding;
@@ -525,6 +525,9 @@ impl Binder<'_> {
         let reads = update.selection.is_some() || update.returning.is_some() || from.is_some();
         let (goal, mut rules) = self.target(&update.table.relation, Deed::Update, reads)?;
         let relation = goal.table.clone();
+        if matches!(relation.kind, Kind::System(_)) {
+            self.check_named(&goal, &update.assignments)?;
+        }
         let mut sources = self.others(&relation, from)?;
         // Before SET: the first use of a parameter decides its type. So it is of those in RETURNING, which is bound again behind FROM.
         let conditions = self.conditions(&goal, update.selection.as_ref())?;
@@ -729,9 +732,12 @@ impl Binder<'_> {
 /// # Errors
 /// `42703`.
 pub(crate) fn column_position(relation: &Relation, name: &str) -> Result<usize> {
-    let position = relation
-        .table()
-        .and_then(|table| table.schema.position(name));
+    let position = match &relation.kind {
+        Kind::System(definition) => definition.columns.iter().position(|own| own.name == name),
+        _ => relation
+            .table()
+            .and_then(|table| table.schema.position(name)),
+    };
     position.ok_or_else(|| {
         let message = format!(
             "column \"{name}\" of relation \"{}\" does not exist",

@@ -9,6 +9,8 @@
 //!
 //! Not here: what code says (`parse/code`).
 
+mod choices;
+mod executed;
 mod loops;
 mod variables;
 
@@ -21,7 +23,7 @@ use super::{Progress, Session};
 use crate::bind::Variable;
 use crate::error::{Fields, Result, SqlError};
 use crate::parse::{self, state_of, states_named, with_stack};
-use crate::parse::{CodeBlock, Command, Condition, Raise, Step, code, names_in, selected_into};
+use crate::parse::{CodeBlock, Command, Condition, Raise, Step, code, names_in};
 use crate::sqlstate::{self, SqlState};
 use crate::wire::{CommandTag, CopyShape, Field, Format, OutputRow, Sink, Told};
 use sqlparser::ast::{SetExpr, Statement};
@@ -42,14 +44,17 @@ const VARIABLES: [&str; 3] = ["found", "sqlerrm", "sqlstate"];
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Flow {
     Next,
-    /// The loop around is at its end, or goes on.
-    Exit,
-    Continue,
+    /// The loop of that number, or the block, is at its end; the loop goes on.
+    Exit(usize),
+    Continue(usize),
     Return,
 }
 
-/// What hears the statements of code: notices go on, all else is passed over.
-struct Silent<'s>(&'s mut dyn Sink);
+/// What hears the statements of code: notices go on, all else is passed over, but for how many rows the last one had.
+struct Silent<'s> {
+    sink: &'s mut dyn Sink,
+    rows: u64,
+}
 
 impl Sink for Silent<'_> {
     fn row_description(&mut self, _: &[Field], _: &[Format]) -> Told {
@@ -60,7 +65,8 @@ impl Sink for Silent<'_> {
         Ok(())
     }
 
-    fn command_complete(&mut self, _: &CommandTag) -> Told {
+    fn command_complete(&mut self, tag: &CommandTag) -> Told {
+        self.rows = tag.rows();
         Ok(())
     }
 
@@ -69,11 +75,11 @@ impl Sink for Silent<'_> {
     }
 
     fn notice(&mut self, notice: &Fields) -> Told {
-        self.0.notice(notice)
+        self.sink.notice(notice)
     }
 
     fn parameter_status(&mut self, name: &str, value: &str) -> Told {
-        self.0.parameter_status(name, value)
+        self.sink.parameter_status(name, value)
     }
 
     fn copy_in(&mut self, _: &CopyShape) -> Told {
@@ -111,14 +117,17 @@ impl Session {
         // Nothing in it has a transaction of its own.
         let several = std::mem::replace(&mut self.several, true);
         let found = std::mem::replace(&mut self.code_found, false);
+        let rows = std::mem::replace(&mut self.code_rows, 0);
         let variables = std::mem::take(&mut self.code_variables);
         let scope = std::mem::take(&mut self.code_scope);
         self.code_depth += 1;
-        let done = self.code_block(&block, None, &mut Silent(sink));
+        let mut silent = Silent { sink, rows: 0 };
+        let done = self.code_block(&block, None, &mut silent);
         self.code_depth -= 1;
         self.code_variables = variables;
         self.code_scope = scope;
         self.code_found = found;
+        self.code_rows = rows;
         self.several = several;
         done.map_err(SqlError::of_other_text)?;
         Ok(CommandTag::plain("DO"))
@@ -136,7 +145,10 @@ impl Session {
             Err(error) => Err(error),
         };
         self.code_scope.truncate(outer);
-        done
+        match done? {
+            Flow::Exit(number) if number == block.number => Ok(Flow::Next),
+            flow => Ok(flow),
+        }
     }
 
     /// A block whose variables are there.
@@ -205,39 +217,53 @@ impl Session {
                 }
                 Step::Into { text, targets } => {
                     let statements = self.prepare_code(text, handled)?;
-                    let found = self.code_into(&statements, targets, true, sink)?;
+                    let found = self.code_into(&statements, &[], targets, true, sink)?;
                     self.code_found = found;
                     Flow::Next
                 }
-                Step::Execute { text, targets } => {
-                    let text = self.executed_text(text, handled, sink)?;
-                    let found = self.code_found;
-                    let statements = with_stack(|| self.prepare_text(&text))?;
-                    let done = match targets.names.is_empty() {
-                        true => with_stack(|| self.code_statements(&statements, true, sink)),
-                        false => self
-                            .code_into(&statements, targets, false, sink)
-                            .map(|_| Flow::Next),
-                    };
-                    // It tells of statements that stand in the code.
-                    self.code_found = found;
-                    done?
+                Step::Execute { executed, targets } => {
+                    self.code_execute(executed, targets, handled, sink)?
+                }
+                Step::Get(items) => {
+                    self.code_get(items, handled)?;
+                    Flow::Next
                 }
                 Step::Assign { name, value } => {
                     let (value, ty) = self.code_value(value, handled, sink)?;
                     self.assign(name, value, ty)?;
                     Flow::Next
                 }
-                Step::Loop { turns, steps } => self.code_loop(turns, steps, handled, sink)?,
-                Step::Leave { goes_on, condition } => {
+                Step::AssignField {
+                    record,
+                    field,
+                    value,
+                } => {
+                    let given = self.code_value(value, handled, sink)?;
+                    self.assign_field(record, field, given)?;
+                    Flow::Next
+                }
+                Step::AssignRecord { record, from } => {
+                    self.assign_record(record, from.as_deref())?;
+                    Flow::Next
+                }
+                Step::Loop {
+                    number,
+                    turns,
+                    steps,
+                } => self.code_loop(turns, (*number, steps), handled, sink)?,
+                Step::Leave {
+                    number,
+                    goes_on,
+                    condition,
+                } => {
                     let leaves = match condition {
                         Some(condition) => self.code_condition(condition, handled, sink)?,
                         None => true,
                     };
                     match (leaves, goes_on) {
                         (false, _) => Flow::Next,
-                        (true, true) => Flow::Continue,
-                        (true, false) => Flow::Exit,
+                        (true, true) => Flow::Continue(*number),
+                        (true, false) => Flow::Exit(*number),
                     }
                 }
                 Step::Raise(raise) => {
@@ -257,13 +283,17 @@ impl Session {
                     branches,
                     otherwise,
                 } => {
-                    let mut chosen = otherwise;
-                    for (condition, steps) in branches {
-                        if self.code_condition(condition, handled, sink)? {
-                            chosen = steps;
-                            break;
-                        }
-                    }
+                    let chosen = self.chosen(branches, handled, sink)?;
+                    self.code_steps(chosen.unwrap_or(otherwise), handled, sink)?
+                }
+                Step::Case {
+                    value,
+                    branches,
+                    otherwise,
+                } => {
+                    let value = value.as_ref();
+                    let chosen = self.case_chosen(value, branches, handled, sink)?;
+                    let chosen = chosen.or(otherwise.as_deref()).ok_or_else(no_case)?;
                     self.code_steps(chosen, handled, sink)?
                 }
                 Step::Block(block) => self.code_block(block, handled, sink)?,
@@ -275,27 +305,6 @@ impl Session {
         Ok(Flow::Next)
     }
 
-    /// The text that EXECUTE runs.
-    ///
-    /// # Errors
-    /// `22004` for a null; `0A000`.
-    fn executed_text(
-        &mut self,
-        text: &str,
-        handled: Option<&SqlError>,
-        sink: &mut Silent<'_>,
-    ) -> Result<String> {
-        let Some(text) = self.code_text(text, handled, sink)? else {
-            let text = "query string argument of EXECUTE is null";
-            return Err(SqlError::new(sqlstate::NULL_VALUE_NOT_ALLOWED, text));
-        };
-        if selected_into(&text)?.is_some() {
-            let text = "EXECUTE of SELECT ... INTO is not implemented";
-            return Err(SqlError::unsupported(text));
-        }
-        Ok(text)
-    }
-
     /// A statement of SQL that stands in the code. `queries`: one that returns rows may stand here.
     fn static_statement(
         &mut self,
@@ -305,7 +314,7 @@ impl Session {
         sink: &mut Silent<'_>,
     ) -> Result<Flow> {
         let statements = self.prepare_code(text, handled)?;
-        let done = with_stack(|| self.code_statements(&statements, queries, sink));
+        let done = with_stack(|| self.code_statements(&statements, &[], queries, sink));
         self.code_variables.clear();
         done
     }
@@ -366,6 +375,7 @@ impl Session {
     fn code_statements(
         &mut self,
         statements: &[Arc<Prepared>],
+        params: &[Value],
         queries: bool,
         sink: &mut Silent<'_>,
     ) -> Result<Flow> {
@@ -376,9 +386,10 @@ impl Session {
                 if !queries && (selects(statement) || self.program(prepared)?.returns) {
                     return Err(no_destination());
                 }
-                let done = self.run_program(prepared, &[], &[], Output::Drop);
+                let done = self.run_program(prepared, params, &[], Output::Drop);
                 self.tell_kept(sink)?;
-                self.code_found = done?.rows() > 0;
+                self.code_rows = done?.rows();
+                self.code_found = self.code_rows > 0;
                 continue;
             }
             refuse(statement)?;
@@ -390,12 +401,17 @@ impl Session {
                 return Err(no_destination());
             }
             // Where a statement is kept, nothing of the code can be named in it.
-            let is_run = matches!(statement, Statement::Explain { .. } | Statement::Update(_));
+            let is_run = match statement {
+                Statement::Explain { .. } | Statement::Update(_) => true,
+                Statement::CreateTable(create) => create.query.is_some(),
+                _ => false,
+            };
             if !is_run {
                 self.code_variables.clear();
             }
-            match self.command(prepared, &[], &[], false, sink)? {
-                Progress::Complete => {}
+            sink.rows = 0;
+            match self.command(prepared, params, &[], false, sink)? {
+                Progress::Complete => self.code_rows = sink.rows,
                 _ => return Err(SqlError::internal("a statement of code that waits")),
             }
         }
@@ -421,7 +437,12 @@ impl Session {
         let done = with_stack(|| self.only_value(&statements));
         self.code_variables.clear();
         self.tell_kept(sink)?;
-        done
+        let (value, ty) = done?;
+        // A query in it is one that GET DIAGNOSTICS tells of.
+        if text.to_ascii_lowercase().contains("select") && names_in(text)?.contains("select") {
+            self.code_rows = 1;
+        }
+        Ok((value, ty))
     }
 
     pub(super) fn only_value(&mut self, statements: &[Arc<Prepared>]) -> Result<(Value, Type)> {
@@ -583,6 +604,13 @@ fn selects(statement: &Statement) -> bool {
         *query.body,
         SetExpr::Insert(_) | SetExpr::Update(_) | SetExpr::Delete(_) | SetExpr::Merge(_)
     )
+}
+
+/// `20000`
+#[cold]
+fn no_case() -> SqlError {
+    SqlError::new(SqlState::of("20000"), "case not found")
+        .with_hint("CASE statement is missing ELSE part.")
 }
 
 /// `42601`

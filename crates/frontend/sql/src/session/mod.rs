@@ -175,6 +175,8 @@ pub struct Session {
     code_deadline: Option<u64>,
     /// Whether the last statement of the code that runs has met a row.
     code_found: bool,
+    /// How many rows it had.
+    code_rows: u64,
     /// What the statement of code that runs may name.
     code_variables: Vec<crate::bind::Variable>,
     /// The variables of the blocks that it stands in, the outermost first.
@@ -272,6 +274,7 @@ impl Session {
             code_depth: 0,
             code_deadline: None,
             code_found: false,
+            code_rows: 0,
             code_variables: Vec::new(),
             code_scope: Vec::new(),
             code_notices: Vec::new(),

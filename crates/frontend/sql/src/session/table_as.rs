@@ -29,7 +29,10 @@ impl Session {
             Some(query) if !params.is_empty() => self.program(query)?.params.clone(),
             _ => Vec::new(),
         };
-        let (name, notices) = self.with_ddl("", |ddl| ddl.create_table_as(create, &types))?;
+        let variables = std::mem::take(&mut self.code_variables);
+        let made = self.with_ddl("", |ddl| ddl.create_table_as(create, &types, &variables));
+        self.code_variables = variables;
+        let (name, notices) = made?;
         for notice in &notices {
             self.tell_notice(notice, sink)?;
         }

@@ -58,12 +58,17 @@ fn who_cancels_a_loop_ends_it_whatever_it_handles() {
 }
 
 #[test]
-fn a_record_as_a_whole_is_refused() {
+fn a_record_is_given_rows_of_its_own_code_only() {
     let mut client = Client::new();
-    for code in ["perform r", "perform r.*", "perform coalesce(r, null)"] {
-        let sql = format!("do $$ declare r record; begin select 1 as x into r; {code}; end $$");
-        assert_eq!(client.state(&sql), "0A000", "{code}");
+    for value in ["row(1)", "(select 1)", "a", "r || r"] {
+        let sql = format!("do $$ declare r record; a int; begin r := {value}; end $$");
+        assert_eq!(client.state(&sql), "0A000", "{value}");
     }
     client.ok("create table t (r int, x int); insert into t values (1, 2)");
     client.ok("do $$ declare r record; begin select 1 as x into r; perform t.* from t; end $$");
+    assert_eq!(
+        client
+            .state("do $$ declare r record; begin select 1 as x into r; perform r from t; end $$"),
+        "42702"
+    );
 }

@@ -1,7 +1,7 @@
 //! Loops of code.
 
-use super::variables::{Known, Targets};
-use super::{Reader, Step, check_expression, not_read, one_statement, word_of};
+use super::variables::{DeclaredType, Known, Targets};
+use super::{Executed, Reader, Step, check_expression, not_read, one_statement, word_of};
 use crate::error::{Result, SqlError};
 use crate::parse::tokens;
 use sqlparser::tokenizer::Token;
@@ -28,13 +28,19 @@ pub(crate) enum Turns {
     /// The same of a query that is the value of an expression.
     Executed {
         targets: Targets,
-        text: String,
+        executed: Executed,
+    },
+    /// For each element of an array.
+    Elements {
+        name: String,
+        array: String,
     },
 }
 
 impl Reader<'_> {
     /// A loop behind its first word.
-    pub(super) fn loop_of(&mut self, word: &str) -> Result<Step> {
+    pub(super) fn loop_of(&mut self, word: &str, label: Option<String>) -> Result<Step> {
+        let number = self.enter(label, true);
         let seen = self.scope.len();
         let turns = match word {
             "loop" => Turns::Forever,
@@ -43,22 +49,48 @@ impl Reader<'_> {
                 self.expect("loop")?;
                 Turns::While(condition)
             }
+            "foreach" => {
+                let turns = self.elements()?;
+                self.expect("loop")?;
+                turns
+            }
             _ => {
                 let turns = self.turns_of_for()?;
                 self.expect("loop")?;
                 turns
             }
         };
-        self.loops += 1;
         let steps = self.steps(&["end"])?;
-        self.loops -= 1;
         self.scope.truncate(seen);
         self.expect("end")?;
         self.expect("loop")?;
-        if self.peek() != Some(&Token::SemiColon) {
-            return Err(not_read("a label"));
+        self.leave_label()?;
+        Ok(Step::Loop {
+            number,
+            turns,
+            steps,
+        })
+    }
+
+    /// FOREACH behind that word.
+    fn elements(&mut self) -> Result<Turns> {
+        let name = self.name()?;
+        if self.known(&name).is_none() || self.peek() == Some(&Token::Comma) {
+            let several = self.peek() == Some(&Token::Comma);
+            if several {
+                return Err(not_read("FOREACH of several variables"));
+            }
+            let text = "loop variable of FOREACH must be a known variable or list of variables";
+            return Err(SqlError::syntax(text));
         }
-        Ok(Step::Loop { turns, steps })
+        self.targets(vec![name.clone()], false)?;
+        if self.take("slice") {
+            return Err(not_read("SLICE"));
+        }
+        self.expect("in")?;
+        self.expect("array")?;
+        let array = self.expression(&["loop"], &[Token::SemiColon])?;
+        Ok(Turns::Elements { name, array })
     }
 
     fn turns_of_for(&mut self) -> Result<Turns> {
@@ -68,12 +100,9 @@ impl Reader<'_> {
         }
         self.expect("in")?;
         if self.take("execute") {
-            let text = self.expression(&["loop", "using"], &[Token::SemiColon])?;
-            if self.peek_word().as_deref() == Some("using") {
-                return Err(not_read("EXECUTE with USING"));
-            }
+            let executed = self.executed_rows()?;
             let targets = self.targets_of_loop(names)?;
-            return Ok(Turns::Executed { targets, text });
+            return Ok(Turns::Executed { targets, executed });
         }
         let reverse = self.take("reverse");
         let said = self.text(&["loop"], &[Token::SemiColon])?;
@@ -85,7 +114,7 @@ impl Reader<'_> {
             let name = name.clone();
             self.scope.push(Known {
                 name: name.clone(),
-                record: false,
+                ty: DeclaredType::Written("integer".to_owned()),
                 constant: false,
             });
             return Ok(Turns::Range {

@@ -4,19 +4,31 @@ use super::{Reader, Step, ends_early, not_read, one_statement, unexpected, word_
 use crate::bind::folded_word;
 use crate::error::{Result, SqlError};
 use crate::parse::tokens;
-use sqlparser::tokenizer::Token;
+use sqlparser::tokenizer::{Token, TokenWithSpan};
 use std::collections::BTreeSet;
 
 /// A variable of a block.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct Declared {
     pub name: String,
-    /// Its type as it was written; none of a record.
-    pub ty: Option<String>,
+    pub ty: DeclaredType,
     pub constant: bool,
     pub not_null: bool,
     /// The expression of its first value.
     pub initial: Option<String>,
+}
+
+/// What a variable is declared as.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) enum DeclaredType {
+    Record,
+    /// A type as it was written.
+    Written(String),
+    /// `relation.column%TYPE`: as the column is, when the block begins.
+    OfColumn {
+        relation: String,
+        column: String,
+    },
 }
 
 /// Where the values of a row go: a record, or a list of variables.
@@ -31,8 +43,14 @@ pub(crate) struct Targets {
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) struct Known {
     pub name: String,
-    pub record: bool,
+    pub ty: DeclaredType,
     pub constant: bool,
+}
+
+impl Known {
+    pub(super) fn is_record(&self) -> bool {
+        self.ty == DeclaredType::Record
+    }
 }
 
 /// A name as statements fold it.
@@ -80,7 +98,7 @@ impl Reader<'_> {
             }
             self.scope.push(Known {
                 name: declared.name.clone(),
-                record: declared.ty.is_none(),
+                ty: declared.ty.clone(),
                 constant: declared.constant,
             });
             all.push(declared);
@@ -96,16 +114,18 @@ impl Reader<'_> {
             return Err(not_read(&word.to_uppercase()));
         }
         let ends = [Token::Assignment, Token::Eq, Token::SemiColon];
-        let ty = self.text(&["not", "default", "collate"], &ends)?;
-        if ty.contains('%') {
-            return Err(not_read("%TYPE"));
-        }
-        let record = ty.eq_ignore_ascii_case("record");
+        let text = self.text(&["not", "default", "collate"], &ends)?;
+        let ty = match text.contains('%') {
+            true => self.type_like(&text)?,
+            false if text.eq_ignore_ascii_case("record") => DeclaredType::Record,
+            false => {
+                one_statement(&format!("SELECT CAST(NULL AS {text})"))?;
+                DeclaredType::Written(text)
+            }
+        };
+        let record = ty == DeclaredType::Record;
         if self.take("collate") {
             return Err(not_read("COLLATE of a variable"));
-        }
-        if !record {
-            one_statement(&format!("SELECT CAST(NULL AS {ty})"))?;
         }
         let not_null = self.take("not");
         if not_null {
@@ -131,11 +151,48 @@ impl Reader<'_> {
         self.end_of_statement()?;
         Ok(Declared {
             name,
-            ty: (!record).then_some(ty),
+            ty,
             constant,
             not_null,
             initial,
         })
+    }
+
+    /// `variable%TYPE`, `relation.column%TYPE`.
+    ///
+    /// # Errors
+    /// `42601` for no variable.
+    fn type_like(&self, text: &str) -> Result<DeclaredType> {
+        let all = tokens::of(text)?;
+        let spoken = |own: &&TokenWithSpan| !matches!(own.token, Token::Whitespace(_) | Token::EOF);
+        let spoken: Vec<&Token> = all.iter().filter(spoken).map(|own| &own.token).collect();
+        let wrong = || unexpected(&Token::Mod);
+        let [names @ .., Token::Mod, last] = spoken.as_slice() else {
+            return Err(wrong());
+        };
+        match word_of(last).as_deref() {
+            Some("type") => {}
+            Some("rowtype") => return Err(not_read("%ROWTYPE")),
+            _ => return Err(wrong()),
+        }
+        match names {
+            [own] => {
+                let name = name_of(own).ok_or_else(wrong)?;
+                match self.known(&name) {
+                    Some(known) if !known.is_record() => Ok(known.ty.clone()),
+                    None if name == "found" => Ok(DeclaredType::Written("boolean".to_owned())),
+                    _ => Err(wrong()),
+                }
+            }
+            [relation @ .., Token::Period, column] => {
+                let written = relation.iter().map(|own| tokens::written(own));
+                Ok(DeclaredType::OfColumn {
+                    relation: written.collect(),
+                    column: name_of(column).ok_or_else(wrong)?,
+                })
+            }
+            _ => Err(wrong()),
+        }
     }
 
     /// `name := expression`, if that comes next. `=` says the same behind the name of a variable.
@@ -150,21 +207,64 @@ impl Reader<'_> {
         let assigns =
             sign == Some(&Token::Assignment) || known.is_some() && sign == Some(&Token::Eq);
         if !assigns {
-            let part = matches!(sign, Some(Token::Period | Token::LBracket));
-            self.at = from;
-            return match known.is_some() && part {
-                true => Err(not_read("a part of a variable that is assigned to")),
-                false => Ok(None),
+            let part = known.filter(|_| matches!(sign, Some(Token::Period | Token::LBracket)));
+            return match part {
+                Some(known) if known.is_record() && sign == Some(&Token::Period) => {
+                    self.field_assignment(name).map(Some)
+                }
+                Some(_) => Err(not_read("a part of a variable that is assigned to")),
+                None => {
+                    self.at = from;
+                    Ok(None)
+                }
             };
         }
         self.at += 1;
         let known = known.ok_or_else(|| unknown(&name))?;
-        if known.record {
-            return Err(not_read("a record that is assigned to"));
+        if known.is_record() {
+            let value = self.expression(&[], &[Token::SemiColon])?;
+            return self.record_assignment(name, &value).map(Some);
         }
         check_changes(&known)?;
         let value = self.expression(&[], &[Token::SemiColon])?;
         Ok(Some(Step::Assign { name, value }))
+    }
+
+    /// `record.field := expression` behind the record.
+    fn field_assignment(&mut self, record: String) -> Result<Step> {
+        self.take_token(&Token::Period);
+        let field = self.name()?;
+        if !self.take_token(&Token::Assignment) && !self.take_token(&Token::Eq) {
+            return Err(not_read("a part of a variable that is assigned to"));
+        }
+        let value = self.expression(&[], &[Token::SemiColon])?;
+        Ok(Step::AssignField {
+            record,
+            field,
+            value,
+        })
+    }
+
+    /// A record that is another, or NULL.
+    fn record_assignment(&self, record: String, value: &str) -> Result<Step> {
+        let all = tokens::of(value)?;
+        let spoken = |own: &&TokenWithSpan| !matches!(own.token, Token::Whitespace(_) | Token::EOF);
+        let mut spoken = all.iter().filter(spoken).map(|own| &own.token);
+        let (first, alone) = (spoken.next(), spoken.next().is_none());
+        let from = first.and_then(name_of).filter(|_| alone);
+        match from {
+            Some(null) if null == "null" && first.and_then(word_of).is_some() => {
+                Ok(Step::AssignRecord { record, from: None })
+            }
+            from if from
+                .as_ref()
+                .and_then(|from| self.known(from))
+                .is_some_and(Known::is_record) =>
+            {
+                Ok(Step::AssignRecord { record, from })
+            }
+            _ => Err(not_read("a record that is assigned to")),
+        }
     }
 
     /// Targets behind INTO or FOR, whose variables are known.
@@ -175,7 +275,7 @@ impl Reader<'_> {
             }
             let known = self.known(name).ok_or_else(|| unknown(name))?;
             check_changes(known)?;
-            if known.record && names.len() > 1 {
+            if known.is_record() && names.len() > 1 {
                 let text = "record variable cannot be part of multiple-item INTO list";
                 return Err(SqlError::syntax(text));
             }

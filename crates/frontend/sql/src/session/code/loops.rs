@@ -1,15 +1,15 @@
 //! Loops of code. The rows of a query are found before the first turn: what a turn changes is none of them.
 
+use super::executed::WithValues;
 use super::variables::CodeVariable;
 use super::{Flow, Prepared, Session, Silent};
 use crate::error::{Result, SqlError};
-use crate::parse::{Step, Targets, Turns, with_stack};
+use crate::parse::{Step, Targets, Turns};
 use crate::plan::Program;
 use crate::session::encode::Stored;
 use crate::session::row_store::RowStore;
 use crate::session::run::Output;
 use crate::sqlstate::{self, SqlState};
-use std::sync::Arc;
 use vellum_row::{Type, Value};
 
 /// The rows that a loop goes over.
@@ -28,24 +28,27 @@ impl Found {
     }
 }
 
+/// The number by which a loop is left, and its statements.
+type Body<'s> = (usize, &'s [Step]);
+
 impl Session {
     /// Runs the statements of a loop for each of its turns. FOUND tells then whether there was one, if it is a FOR.
     pub(super) fn code_loop(
         &mut self,
         turns: &Turns,
-        steps: &[Step],
+        body: Body<'_>,
         handled: Option<&SqlError>,
         sink: &mut Silent<'_>,
     ) -> Result<Flow> {
         match turns {
             Turns::Forever => loop {
-                if let Some(flow) = self.turn(steps, handled, sink)? {
+                if let Some(flow) = self.turn(body, handled, sink)? {
                     return Ok(flow);
                 }
             },
             Turns::While(condition) => {
                 while self.code_condition(condition, handled, sink)? {
-                    if let Some(flow) = self.turn(steps, handled, sink)? {
+                    if let Some(flow) = self.turn(body, handled, sink)? {
                         return Ok(flow);
                     }
                 }
@@ -77,11 +80,12 @@ impl Session {
                     false => *from <= to,
                 });
                 let outer = self.code_scope.len();
-                self.code_scope.push(CodeVariable::counter(name, from));
+                self.code_scope
+                    .push(CodeVariable::of(name, Value::Int4(from), Type::Int4));
                 let (mut at, mut left) = (first, Flow::Next);
                 while let Some(number) = at {
                     self.count(name, number)?;
-                    if let Some(flow) = self.turn(steps, handled, sink)? {
+                    if let Some(flow) = self.turn(body, handled, sink)? {
                         left = flow;
                         break;
                     }
@@ -93,14 +97,17 @@ impl Session {
             }
             Turns::Rows { targets, query } => {
                 let statements = self.prepare_code(query, handled)?;
-                let rows = self.rows_of_loop(&statements, sink)?;
-                self.each_row(targets, rows, steps, handled, sink)
+                let rows = self.rows_of_loop(&(statements, Vec::new()), sink)?;
+                self.each_row(targets, rows, body, handled, sink)
             }
-            Turns::Executed { targets, text } => {
-                let text = self.executed_text(text, handled, sink)?;
-                let statements = with_stack(|| self.prepare_text(&text))?;
-                let rows = self.rows_of_loop(&statements, sink)?;
-                self.each_row(targets, rows, steps, handled, sink)
+            Turns::Executed { targets, executed } => {
+                let executed = self.executed(executed, handled, sink)?;
+                let rows = self.rows_of_loop(&executed, sink)?;
+                self.each_row(targets, rows, body, handled, sink)
+            }
+            Turns::Elements { name, array } => {
+                let (array, ty) = self.code_value(array, handled, sink)?;
+                self.each_element(name, (array, ty), body, handled, sink)
             }
         }
     }
@@ -108,7 +115,7 @@ impl Session {
     /// The rows of a query, in memory or in a file.
     fn rows_of_loop(
         &mut self,
-        statements: &[Arc<Prepared>],
+        (statements, values): &WithValues,
         sink: &mut Silent<'_>,
     ) -> Result<Found> {
         let keep = |session: &mut Self, prepared: &Prepared, program: &Program| {
@@ -116,7 +123,7 @@ impl Session {
             let memory = session.work_memory();
             let mut rows = RowStore::new(session.shared.queries.clone(), memory);
             let output = Output::Store(&mut rows, &stored.schema);
-            session.run_program(prepared, &[], &[], output)?;
+            session.run_program(prepared, values, &[], output)?;
             Ok((stored, rows))
         };
         let found = self.query_of_code(statements, no_cursor, sink, keep)?;
@@ -132,7 +139,7 @@ impl Session {
         &mut self,
         targets: &Targets,
         mut found: Found,
-        steps: &[Step],
+        body: Body<'_>,
         handled: Option<&SqlError>,
         sink: &mut Silent<'_>,
     ) -> Result<Flow> {
@@ -143,7 +150,7 @@ impl Session {
         for number in 0..count {
             let row = found.row(number)?;
             self.assign_row(targets, &found.columns, Some(row))?;
-            if let Some(flow) = self.turn(steps, handled, sink)? {
+            if let Some(flow) = self.turn(body, handled, sink)? {
                 left = flow;
                 break;
             }
@@ -152,18 +159,68 @@ impl Session {
         Ok(left)
     }
 
+    /// The elements of an array, of however many dimensions, one after the other.
+    ///
+    /// # Errors
+    /// `22004` for a null, `42804` for what is no array, and for a variable that can be no element.
+    fn each_element(
+        &mut self,
+        name: &str,
+        (array, ty): (Value, Type),
+        body: Body<'_>,
+        handled: Option<&SqlError>,
+        sink: &mut Silent<'_>,
+    ) -> Result<Flow> {
+        let wrong = |text: String| SqlError::new(sqlstate::DATATYPE_MISMATCH, text);
+        let (array, element) = match (&array, ty.element()) {
+            (Value::Null, _) => {
+                let text = "FOREACH expression must not be null";
+                return Err(SqlError::new(sqlstate::NULL_VALUE_NOT_ALLOWED, text));
+            }
+            (Value::Array(array), Some(element)) => (array.as_ref(), element),
+            _ => {
+                let shown = ty.sql_name();
+                return Err(wrong(format!(
+                    "FOREACH expression must yield an array, not type {shown}"
+                )));
+            }
+        };
+        match self.type_of_variable(name)? {
+            Some(Type::Array(_)) => {
+                let text = "FOREACH loop variable must not be of an array type";
+                return Err(wrong(text.to_owned()));
+            }
+            None if !array.is_empty() => {
+                let text = "cannot assign non-composite value to a record variable";
+                return Err(wrong(text.to_owned()));
+            }
+            _ => {}
+        }
+        let mut left = Flow::Next;
+        for value in array.items() {
+            self.assign(name, value, element)?;
+            if let Some(flow) = self.turn(body, handled, sink)? {
+                left = flow;
+                break;
+            }
+        }
+        self.code_found = !array.is_empty();
+        Ok(left)
+    }
+
     /// One turn; how the loop is left, if it is.
     fn turn(
         &mut self,
-        steps: &[Step],
+        (number, steps): Body<'_>,
         handled: Option<&SqlError>,
         sink: &mut Silent<'_>,
     ) -> Result<Option<Flow>> {
         self.waiting(&self.cancel).look_cancelled()?;
         Ok(match self.code_steps(steps, handled, sink)? {
-            Flow::Next | Flow::Continue => None,
-            Flow::Exit => Some(Flow::Next),
-            Flow::Return => Some(Flow::Return),
+            Flow::Next => None,
+            Flow::Continue(own) if own == number => None,
+            Flow::Exit(own) if own == number => Some(Flow::Next),
+            flow => Some(flow),
         })
     }
 

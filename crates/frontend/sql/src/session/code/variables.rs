@@ -4,7 +4,7 @@ use super::{Prepared, Session, Silent};
 use crate::bind::Variable;
 use crate::error::{Result, SqlError};
 use crate::exec::bytes_of;
-use crate::parse::{self, Declared, Targets, with_stack};
+use crate::parse::{self, Declared, DeclaredType, Targets, with_stack};
 use crate::plan::Program;
 use crate::session::run::Output;
 use crate::session::simple::is_program;
@@ -62,14 +62,14 @@ impl CodeVariable {
         }
     }
 
-    /// An integer that a loop counts with.
-    pub(super) fn counter(name: &str, value: i32) -> Self {
+    /// One that no code declares: what a loop counts with, and what CASE compares.
+    pub(super) fn of(name: &str, value: Value, ty: Type) -> Self {
         Self {
             name: name.to_owned(),
             held: Held::Value {
-                value: Value::Int4(value),
-                ty: Type::Int4,
-                declared: "integer".to_owned(),
+                value,
+                ty,
+                declared: ty.sql_name().to_owned(),
                 not_null: false,
             },
         }
@@ -115,7 +115,7 @@ impl Session {
 
     /// # Errors
     /// `53200` if the variables take more than a statement may keep.
-    fn check_size(&self) -> Result<()> {
+    pub(super) fn check_size(&self) -> Result<()> {
         let bytes: usize = self.code_scope.iter().map(CodeVariable::bytes).sum();
         match bytes > self.work_memory() {
             true => Err(SqlError::new(sqlstate::OUT_OF_MEMORY, "out of memory")
@@ -133,19 +133,26 @@ impl Session {
         sink: &mut Silent<'_>,
     ) -> Result<()> {
         for own in declared {
-            let held = match &own.ty {
+            let declared = match &own.ty {
+                DeclaredType::Record => None,
+                DeclaredType::Written(text) => Some(text.clone()),
+                DeclaredType::OfColumn { relation, column } => {
+                    Some(self.type_of_column(relation, column)?)
+                }
+            };
+            let held = match declared {
                 None => Held::Record(None),
                 Some(declared) => {
                     let (value, ty) = match &own.initial {
                         Some(text) => self.code_value(text, handled, sink)?,
                         None => (Value::Null, Type::Text),
                     };
-                    let (value, ty) = self.cast_for(value, ty, declared)?;
+                    let (value, ty) = self.cast_for(value, ty, &declared)?;
                     check_null(&own.name, own.not_null, &value)?;
                     Held::Value {
                         value,
                         ty,
-                        declared: declared.clone(),
+                        declared,
                         not_null: own.not_null,
                     }
                 }
@@ -156,6 +163,27 @@ impl Session {
             });
         }
         self.check_size()
+    }
+
+    /// The type of a column, as it is written.
+    ///
+    /// # Errors
+    /// `42601` for none, as PostgreSQL has it.
+    fn type_of_column(&mut self, relation: &str, column: &str) -> Result<String> {
+        let literal = |text: &str| format!("'{}'", text.replace('\'', "''"));
+        let text = format!(
+            "SELECT pg_catalog.format_type(atttypid, atttypmod) FROM pg_catalog.pg_attribute
+             WHERE attrelid = pg_catalog.to_regclass({}) AND attname = {} AND attnum > 0 AND NOT attisdropped",
+            literal(relation),
+            literal(column)
+        );
+        self.code_variables.clear();
+        let statements = with_stack(|| self.prepare_text(&text))?;
+        let (found, _) = with_stack(|| self.only_value(&statements))?;
+        match found {
+            Value::Text(text) => Ok(text.to_string()),
+            _ => Err(SqlError::syntax("syntax error at or near \"%\"")),
+        }
     }
 
     /// A value as one of the type of a variable: as a column takes it, or by its text where no column would.
@@ -223,10 +251,18 @@ impl Session {
         found.ok_or_else(|| SqlError::internal("a variable that was not declared"))
     }
 
+    /// The type of a variable; `None` of a record.
+    pub(super) fn type_of_variable(&mut self, name: &str) -> Result<Option<Type>> {
+        Ok(match &self.variable(name)?.held {
+            Held::Value { ty, .. } => Some(*ty),
+            Held::Record(_) => None,
+        })
+    }
+
     /// Gives a variable a value.
     pub(super) fn assign(&mut self, name: &str, value: Value, ty: Type) -> Result<()> {
         let (declared, not_null) = match &self.variable(name)?.held {
-            Held::Record(_) => return Err(SqlError::unsupported("a record that is assigned to")),
+            Held::Record(_) => return Err(SqlError::internal("a record without fields")),
             Held::Value {
                 declared, not_null, ..
             } => (declared.clone(), *not_null),
@@ -242,9 +278,58 @@ impl Session {
         self.check_size()
     }
 
+    /// Gives a field of a record a value, which stays of its type.
+    ///
+    /// # Errors
+    /// `55000`, `42703`, and as [`Session::cast_for`].
+    pub(super) fn assign_field(
+        &mut self,
+        record: &str,
+        field: &str,
+        (value, from): (Value, Type),
+    ) -> Result<()> {
+        let Held::Record(held) = &self.variable(record)?.held else {
+            return Err(SqlError::internal("a field of no record"));
+        };
+        let Some(row) = held else {
+            let message = format!("record \"{record}\" is not assigned yet");
+            let state = sqlstate::OBJECT_NOT_IN_PREREQUISITE_STATE;
+            let detail = "The tuple structure of a not-yet-assigned record is indeterminate.";
+            return Err(SqlError::new(state, message).with_detail(detail));
+        };
+        let Some(at) = row.iter().position(|(name, _, _)| name == field) else {
+            let message = format!("record \"{record}\" has no field \"{field}\"");
+            return Err(SqlError::new(sqlstate::UNDEFINED_COLUMN, message));
+        };
+        let ty = row[at].2;
+        let declared = match ty {
+            // Of any length, where `character` is of one.
+            Type::Char => "bpchar".to_owned(),
+            ty => self.settings.forms.name_of(ty).into_owned(),
+        };
+        let (value, _) = self.cast_for(value, from, &declared)?;
+        if let Held::Record(Some(row)) = &mut self.variable(record)?.held {
+            row[at].1 = value;
+        }
+        self.check_size()
+    }
+
+    /// Gives a record the row of another, or none.
+    pub(super) fn assign_record(&mut self, record: &str, from: Option<&str>) -> Result<()> {
+        let row = match from {
+            None => None,
+            Some(from) => match &self.variable(from)?.held {
+                Held::Record(row) => row.clone(),
+                Held::Value { .. } => return Err(SqlError::internal("a row of no record")),
+            },
+        };
+        self.variable(record)?.held = Held::Record(row);
+        self.check_size()
+    }
+
     /// Sets the variable that a loop counts with.
     pub(super) fn count(&mut self, name: &str, value: i32) -> Result<()> {
-        *self.variable(name)? = CodeVariable::counter(name, value);
+        *self.variable(name)? = CodeVariable::of(name, Value::Int4(value), Type::Int4);
         Ok(())
     }
 
@@ -315,6 +400,7 @@ impl Session {
     pub(super) fn code_into(
         &mut self,
         statements: &[Arc<Prepared>],
+        params: &[Value],
         targets: &Targets,
         stands: bool,
         sink: &mut Silent<'_>,
@@ -331,7 +417,7 @@ impl Session {
                 most: 1 + usize::from(one),
                 stops: stands,
             };
-            session.run_program(prepared, &[], &[], output)?;
+            session.run_program(prepared, params, &[], output)?;
             Ok(rows)
         };
         let (columns, rows) = self.query_of_code(statements, none, sink, keep)?;
@@ -350,6 +436,7 @@ impl Session {
             });
         }
         let found = !rows.is_empty();
+        self.code_rows = rows.len() as u64;
         self.assign_row(targets, &columns, rows.into_iter().next())?;
         Ok(found)
     }
