@@ -3,10 +3,12 @@
 //! What describes objects asks `pg_catalog`, as psql does, in queries of its own.
 
 use super::print::Form;
+use super::terminal::Terminal;
 use super::{Go, Shell};
 use crate::exit::Failure;
-use std::fs::File;
+use std::fs::{File, OpenOptions};
 use std::io::{BufRead, BufReader, Write};
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 
 const HELP: &str = "\
@@ -22,6 +24,7 @@ const HELP: &str = "\
 \\format FORM          table, expanded, csv or json
 \\i FILE               runs the statements of a file
 \\null TEXT            what stands for NULL in tables
+\\s [FILE]             what was typed, also in earlier sessions; or writes it to a file
 \\timing               tells how long statements take, or stops telling
 \\x                    expanded, or table again
 ";
@@ -78,6 +81,7 @@ impl Shell<'_> {
                 "select datname as \"Name\", pg_catalog.pg_get_userbyid(datdba) as \"Owner\",
                  pg_catalog.pg_encoding_to_char(encoding) as \"Encoding\" from pg_catalog.pg_database order by 1",
             )?,
+            "\\s" => self.complain("\\s: there is a history at a terminal only"),
             other => self.complain(&format!("there is no command {other}; \\? shows all")),
         }
         Ok(if self.failed && self.stop {
@@ -85,6 +89,26 @@ impl Shell<'_> {
         } else {
             Go::On
         })
+    }
+
+    /// `\s`: shows what was typed, or writes it to a file.
+    pub(super) fn history(&mut self, file: &str, terminal: &Terminal) -> Result<(), Failure> {
+        let entries: String = terminal.entries().flat_map(|entry| [entry, "\n"]).collect();
+        if file.is_empty() {
+            self.out.write_all(entries.as_bytes())?;
+            return Ok(());
+        }
+        let name = unquoted(file);
+        let mut file = OpenOptions::new();
+        let file = file.write(true).create(true).truncate(true).mode(0o600);
+        match file
+            .open(&name)
+            .and_then(|mut file| file.write_all(entries.as_bytes()))
+        {
+            Ok(()) => writeln!(self.out, "Wrote history to file \"{name}\".")?,
+            Err(error) => self.complain(&format!("{name}: {error}")),
+        }
+        Ok(())
     }
 
     /// Runs a query of the shell's own.
@@ -200,6 +224,12 @@ impl Shell<'_> {
         self.complain(&format!("{name}: {error}"));
         false
     }
+}
+
+/// The file that `\s` names, empty if none; `None` if a command is another one.
+pub(super) fn history_command(command: &str) -> Option<&str> {
+    let rest = command.strip_prefix("\\s")?;
+    (rest.is_empty() || rest.starts_with(char::is_whitespace)).then(|| rest.trim())
 }
 
 /// What `\copy` is to do.

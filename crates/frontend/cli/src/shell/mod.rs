@@ -6,22 +6,31 @@
 //! | results as text | print.rs |
 //! | backslash commands | meta.rs |
 //! | what a session says | listen.rs |
-//!
-//! Not here: editing of lines and a history, which the terminal's own means (`rlwrap`) add.
+//! | lines that somebody types | terminal.rs |
+//! | what was typed earlier | history.rs |
+//! | Ctrl-C | interrupt.rs |
 
+mod history;
+mod interrupt;
 mod listen;
 mod meta;
 mod print;
 mod split;
+mod terminal;
 
 use crate::args::version_policy;
 use crate::exit::Failure;
 use clap::Args;
+use interrupt::Interrupts;
 use listen::Listener;
+use meta::history_command;
 use print::Form;
-use split::Splitter;
+use split::{Said, Splitter};
+use std::ffi::OsString;
 use std::io::{self, BufRead, IsTerminal, Write};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use terminal::{Terminal, Typed};
 use vellum::{Config, Database};
 use vellum_base::clock::monotonic_nanos;
 use vellum_server::{VersionPolicy, limit_versions};
@@ -65,6 +74,14 @@ pub struct Options {
     // No variables: those are the server's, and may name a policy whose limit stands in its file.
     #[arg(long, value_name = "POLICY", default_value = "spill", value_parser = version_policy)]
     version_policy: VersionPolicy,
+    /// File of what was typed at a terminal; empty: none [default: vellum/history in $XDG_STATE_HOME, or in ~/.local/state]
+    #[arg(long, value_name = "FILE", env = "VELLUM_HISTORY")]
+    history: Option<OsString>,
+    // The system's variables, which are looked at here as all are.
+    #[arg(long, hide = true, env = "XDG_STATE_HOME")]
+    state_home: Option<OsString>,
+    #[arg(long, hide = true, env = "HOME")]
+    home: Option<OsString>,
 }
 
 /// A shell at work.
@@ -80,6 +97,8 @@ struct Shell<'o> {
     failed: bool,
     /// Files that are read inside each other.
     depth: usize,
+    /// At a terminal, where they do not end the process.
+    interrupts: Option<Arc<Interrupts>>,
     out: &'o mut dyn Write,
 }
 
@@ -123,6 +142,7 @@ pub fn run(options: &Options, out: &mut dyn Write) -> Result<bool, Failure> {
         stop: options.stop,
         failed: false,
         depth: 0,
+        interrupts: None,
         out,
     };
     shell.all(options)?;
@@ -153,9 +173,10 @@ fn admit(database: &SqlDatabase, user: &str) -> Result<(), Failure> {
 impl Shell<'_> {
     fn all(&mut self, options: &Options) -> Result<(), Failure> {
         if options.commands.is_empty() && options.files.is_empty() {
-            if io::stdin().is_terminal() {
+            // Results that go somewhere else are not mixed with prompts.
+            if io::stdin().is_terminal() && io::stdout().is_terminal() {
                 self.stop = false;
-                return self.terminal(&options.data);
+                return self.terminal(options);
             }
             self.input(&mut io::stdin().lock())?;
             return Ok(());
@@ -174,28 +195,44 @@ impl Shell<'_> {
     }
 
     /// Lines that somebody types.
-    fn terminal(&mut self, data: &Path) -> Result<(), Failure> {
+    fn terminal(&mut self, options: &Options) -> Result<(), Failure> {
+        let interrupts = Interrupts::of(self.session.cancel_handle())?;
+        let interrupts = self.interrupts.insert(Arc::new(interrupts)).clone();
+        let mut terminal = Terminal::open(options, interrupts)?;
         writeln!(
             self.out,
             "vellum {} at {}; \\? shows the commands, \\q ends",
             env!("CARGO_PKG_VERSION"),
-            data.display()
+            options.data.display()
         )?;
         let mut splitter = Splitter::default();
-        let mut input = io::stdin().lock();
-        let mut line = String::new();
         loop {
             let status = match self.session.status() {
                 TransactionStatus::Idle => "",
                 TransactionStatus::InBlock => "*",
                 TransactionStatus::Failed => "!",
             };
-            write!(self.out, "{DATABASE}{}{status}# ", splitter.mark())?;
             self.out.flush()?;
-            line.clear();
-            let ended = input.read_line(&mut line)? == 0;
-            let text = line.trim_end_matches(['\n', '\r']);
-            if ended || self.line(text, &mut splitter, Some(&mut input))? == Go::Quit {
+            let line = match terminal.next(&format!("{DATABASE}{}{status}# ", splitter.mark()))? {
+                Typed::Line(line) => line,
+                Typed::Nothing => {
+                    splitter = Splitter::default();
+                    terminal.forget();
+                    continue;
+                }
+                Typed::End => return Ok(()),
+            };
+            let said = splitter.line(&line);
+            // Before it runs: what ends the process is what is looked for there.
+            terminal.keep(&line, splitter.is_empty());
+            let go = match said {
+                Said::Command(command) => match history_command(&command) {
+                    Some(file) => self.history(file, &terminal)?,
+                    None => self.backslash(&command)?,
+                },
+                Said::Statements(list) => self.statements(&list, &mut terminal)?,
+            };
+            if go == Go::Quit {
                 return Ok(());
             }
         }
@@ -242,14 +279,12 @@ impl Shell<'_> {
                     return Ok(Go::Quit);
                 }
             }
-            // Data of COPY … FROM STDIN stand behind it.
-            if self.line(
-                line.trim_end_matches(['\n', '\r']),
-                &mut splitter,
-                Some(input),
-            )? == Go::Quit
-            {
-                return Ok(Go::Quit);
+            let go = match splitter.line(line.trim_end_matches(['\n', '\r'])) {
+                Said::Command(command) => self.backslash(&command)?,
+                Said::Statements(list) => self.statements(&list, input)?,
+            };
+            if go == Go::Quit || self.is_interrupted() {
+                return Ok(go);
             }
         }
         match splitter.rest() {
@@ -258,25 +293,26 @@ impl Shell<'_> {
         }
     }
 
-    fn line(
+    /// Runs statements. Behind the last stand the data of one that is COPY … FROM STDIN.
+    fn statements(
         &mut self,
-        line: &str,
-        splitter: &mut Splitter,
-        mut data: Option<&mut dyn BufRead>,
+        statements: &[String],
+        data: &mut dyn BufRead,
     ) -> Result<Go, Failure> {
-        // Between statements, so that a backslash in a text is one.
-        if splitter.is_empty() && line.trim_start().starts_with('\\') {
-            return self.backslash(line.trim());
-        }
-        splitter.push(line);
-        splitter.push("\n");
-        while let Some(statement) = splitter.next_statement() {
-            let data = data.as_mut().map(|data| &mut **data as &mut dyn BufRead);
-            if self.statement(&statement, data)? == Go::Quit {
+        for statement in statements {
+            if self.statement(statement, Some(data))? == Go::Quit {
                 return Ok(Go::Quit);
+            }
+            if self.is_interrupted() {
+                break;
             }
         }
         Ok(Go::On)
+    }
+
+    /// Whether who sits at the terminal wants an end of what runs.
+    fn is_interrupted(&self) -> bool {
+        self.interrupts.as_ref().is_some_and(|all| all.come())
     }
 
     /// Runs a statement and prints what it says. `data`: where COPY … FROM STDIN finds its lines.

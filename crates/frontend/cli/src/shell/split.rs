@@ -1,5 +1,14 @@
 //! Where a statement ends: at a semicolon outside of quotes, comments and parentheses.
 
+/// What a line says.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Said {
+    /// A backslash command.
+    Command(String),
+    /// Statements that it completes; it may begin another.
+    Statements(Vec<String>),
+}
+
 /// Reads text piece by piece.
 #[derive(Debug, Default)]
 pub struct Splitter {
@@ -28,8 +37,19 @@ enum State {
 }
 
 impl Splitter {
+    /// Reads a line, which is given without its end.
+    pub fn line(&mut self, line: &str) -> Said {
+        // Between statements, so that a backslash in a text is one.
+        if self.is_empty() && line.trim_start().starts_with('\\') {
+            return Said::Command(line.trim().to_owned());
+        }
+        self.push(line);
+        self.push("\n");
+        Said::Statements(std::iter::from_fn(|| self.next_statement()).collect())
+    }
+
     /// Adds text.
-    pub fn push(&mut self, text: &str) {
+    fn push(&mut self, text: &str) {
         self.text.push_str(text);
     }
 
@@ -52,7 +72,7 @@ impl Splitter {
     }
 
     /// Takes the next statement that is complete, with its semicolon.
-    pub fn next_statement(&mut self) -> Option<String> {
+    fn next_statement(&mut self) -> Option<String> {
         while let Some(char) = self.text[self.at..].chars().next() {
             let rest = &self.text[self.at..];
             let mut length = char.len_utf8();
@@ -194,6 +214,22 @@ mod tests {
             found.extend(std::iter::from_fn(|| splitter.next_statement()));
         }
         assert_eq!(found, whole);
+    }
+
+    #[test]
+    fn a_line_is_a_command_where_no_statement_has_begun() {
+        let mut splitter = Splitter::default();
+        let statements =
+            |list: &[&str]| Said::Statements(list.iter().map(|text| (*text).to_owned()).collect());
+        assert_eq!(splitter.line("  "), statements(&[]));
+        assert_eq!(splitter.line(" \\d t "), Said::Command("\\d t".to_owned()));
+        assert_eq!(
+            splitter.line("a; b; select '"),
+            statements(&["  \na;", " b;"])
+        );
+        assert_eq!(splitter.line("\\d t"), statements(&[]));
+        assert_eq!(splitter.line("';"), statements(&[" select '\n\\d t\n';"]));
+        assert!(splitter.is_empty());
     }
 
     #[test]
