@@ -5,5 +5,6 @@ mod hostile;
 mod life;
 mod login;
 mod messages;
+mod pipelines;
 mod support;
 mod tls;

@@ -15,7 +15,7 @@ mod variables;
 pub(super) use variables::CodeVariable;
 
 use super::blocks::stands_alone;
-use super::run::{Output, Prepared};
+use super::run::{Given, Output, Prepared};
 use super::simple::is_program;
 use super::{Progress, Session};
 use crate::bind::Variable;
@@ -376,7 +376,7 @@ impl Session {
                 if !queries && (selects(statement) || self.program(prepared)?.returns) {
                     return Err(no_destination());
                 }
-                let done = self.run_program(prepared, &[], &[], Output::Drop);
+                let done = self.run_program(prepared, Given::NONE, &[], Output::Drop);
                 self.tell_kept(sink)?;
                 self.code_found = done?.rows() > 0;
                 continue;
@@ -394,7 +394,7 @@ impl Session {
             if !is_run {
                 self.code_variables.clear();
             }
-            match self.command(prepared, &[], &[], false, sink)? {
+            match self.command(prepared, Given::NONE, &[], false, sink)? {
                 Progress::Complete => {}
                 _ => return Err(SqlError::internal("a statement of code that waits")),
             }
@@ -442,7 +442,7 @@ impl Session {
             most: 2,
             stops: true,
         };
-        self.run_program(prepared, &[], &[], output)?;
+        self.run_program(prepared, Given::NONE, &[], output)?;
         if rows.len() > 1 {
             let text = "query returned more than one row";
             return Err(SqlError::new(sqlstate::CARDINALITY_VIOLATION, text));

@@ -8,7 +8,7 @@ use super::explain::Asked;
 use super::extended::ends_transaction;
 use super::known_settings::shown_name;
 use super::maintenance::marked_constraints;
-use super::run::{Output, Prepared};
+use super::run::{Given, Output, Prepared};
 use super::setting_value;
 use super::simple::is_program;
 use super::transaction::Characteristics;
@@ -17,7 +17,7 @@ use crate::bind::{cut, folded};
 use crate::ddl::Ddl;
 use crate::error::{Result, SqlError};
 use crate::parse::Command;
-use crate::plan::Form;
+use crate::plan::{Form, Program};
 use crate::sqlstate;
 use crate::wire::{CommandTag, Field, Format, OutputRow, Sink};
 use sqlparser::ast::{self, Statement};
@@ -32,7 +32,7 @@ impl Session {
     pub(super) fn command(
         &mut self,
         prepared: &Arc<Prepared>,
-        params: &[Value],
+        given: Given<'_>,
         formats: &[Format],
         describe: bool,
         sink: &mut dyn Sink,
@@ -89,12 +89,12 @@ impl Session {
                 ..
             } => {
                 let asked = Asked::of((*analyze, *verbose), options.as_deref(), &prepared.text)?;
-                let rows = self.explained(prepared, statement, params, asked)?;
+                let rows = self.explained(prepared, statement, given, asked)?;
                 let fields = self.command_fields(&prepared.statement)?;
                 self.tell_texts(fields, rows, formats, describe, "EXPLAIN", sink)?
             }
             Statement::Declare { stmts } => match stmts.as_slice() {
-                [declare] => self.declare(declare, prepared, params)?,
+                [declare] => self.declare(declare, prepared, given)?,
                 _ => return Err(SqlError::syntax("one cursor at a time")),
             },
             Statement::Fetch { .. } => self.fetch_cursor(statement, formats, describe, sink)?,
@@ -132,14 +132,14 @@ impl Session {
             }
             Statement::Analyze(analyze) => self.analyze(analyze, sink)?,
             Statement::Update(update) => match marked_constraints(update) {
-                Some(name) => self.mark_constraints(prepared, name, params)?,
+                Some(name) => self.mark_constraints(prepared, name, given)?,
                 None => return Err(SqlError::internal("a program")),
             },
             Statement::Copy { .. } => {
                 return self.copy(statement, &prepared.text, describe, sink);
             }
             Statement::CreateTable(create) if create.query.is_some() => {
-                self.create_table_as(create, prepared, params, sink)?
+                self.create_table_as(create, prepared, given, sink)?
             }
             other => match Command::of(other) {
                 Some(Command::Code(code)) => self.run_code(&code, sink)?,
@@ -513,17 +513,21 @@ impl Session {
         let prepared = self.named(&name)?.prepared;
         refuse_execute(&prepared.statement)?;
         if !super::simple::is_program(&prepared.statement) {
-            return self.command(&prepared, &[], formats, describe, sink);
+            return self.command(&prepared, Given::NONE, formats, describe, sink);
         }
-        let (prepared, params) = self.called(object, arguments)?;
+        let (prepared, program, values) = self.called(object, arguments)?;
+        let given = Given {
+            values: &values,
+            bound: Some(&program),
+        };
         let output = Output::Tell(sink, describe);
-        let tag = self.run_program(&prepared, &params, formats, output)?;
+        let tag = self.run_program(&prepared, given, formats, output)?;
         self.end_with_command(describe)?;
         sink.command_complete(&tag).map_err(gone)?;
         Ok(Progress::Complete)
     }
 
-    /// The statement that EXECUTE names, and the values of its parameters. The transaction, and the statement in it, are begun then.
+    /// The statement that EXECUTE names, its program, and the values of its parameters. The transaction, and the statement in it, are begun then.
     ///
     /// # Errors
     /// `26000`; `42601`, `42804` for arguments that do not fit.
@@ -531,7 +535,7 @@ impl Session {
         &mut self,
         name: &ast::ObjectName,
         arguments: &[ast::Expr],
-    ) -> Result<(Arc<Prepared>, Vec<Value>)> {
+    ) -> Result<(Arc<Prepared>, Arc<Program>, Vec<Value>)> {
         let (_, name) = crate::bind::object_name(name)?;
         let named = self.named(&name)?;
         self.start_statement()?;
@@ -549,7 +553,7 @@ impl Session {
         for (number, (argument, ty)) in (1..).zip(arguments.iter().zip(&program.params)) {
             params.push(self.argument(argument, *ty, number)?);
         }
-        Ok((named.prepared, params))
+        Ok((named.prepared, program, params))
     }
 
     /// The value of an argument of EXECUTE.
@@ -585,7 +589,7 @@ impl Session {
         let statement = statement.ok_or_else(|| SqlError::internal("no query"))?;
         let prepared = Session::prepare_one(&text, statement, &[]);
         let mut rows = Vec::new();
-        self.run_program(&prepared, &[], &[], Output::Values(&mut rows))?;
+        self.run_program(&prepared, Given::NONE, &[], Output::Values(&mut rows))?;
         let value = rows.pop().and_then(|mut row| row.pop());
         let value = value.ok_or_else(|| SqlError::internal("no row"))?;
         if let Some(name) = value.as_ref().as_str().filter(|_| ty.is_reg()) {

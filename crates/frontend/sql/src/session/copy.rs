@@ -10,10 +10,11 @@ use super::copy_options::{Wanted, wanted};
 use super::copy_text::{Header, Lines, bad, csv_fields, plain_line, text_fields};
 use super::run::{Output, Prepared, Sets};
 use super::{Progress, Session, TransactionStatus, Waiting, gone};
-use crate::catalog::{Default, Kind, Table};
+use crate::catalog::{Default, Kind, Mode, Oid, Table};
 use crate::error::{Result, SqlError};
 use crate::exec::Way;
 use crate::parse::{copy_options, filtered, with_stack};
+use crate::plan::Program;
 use crate::sqlstate;
 use crate::wire::{CommandTag, CopyShape, Format, Sink};
 use sqlparser::ast::{self, CopySource, CopyTarget, Statement};
@@ -24,6 +25,8 @@ use vellum_row::{Type, Typmod, Value};
 #[derive(Debug)]
 pub(super) struct CopyIn {
     pub(super) insert: Arc<Prepared>,
+    /// Its program as the COPY began: the types of its parameters stay those of the columns.
+    bound: Arc<Program>,
     pub(super) types: Vec<(Type, Typmod)>,
     /// What is read is of these types and modifiers. (Elements of an array in binary form are taken as they come.)
     pub(super) ready: bool,
@@ -161,6 +164,20 @@ impl Session {
         })
     }
 
+    /// Takes the gate of a table that rows are copied into. False if the image was not right about it, and is now.
+    fn enter_copied(&mut self, oid: Oid) -> Result<bool> {
+        let cancel = self.cancel.clone();
+        let mut waiting = self.waiting(&cancel);
+        let Some(open) = &mut self.open else {
+            return Err(SqlError::internal("a COPY without transaction"));
+        };
+        let right = open.enter(&self.shared, oid, Mode::Write, Some(&mut waiting))?;
+        if !right {
+            self.refresh_image()?;
+        }
+        Ok(right)
+    }
+
     /// Begins a COPY from the client, of the rows that a condition is true of.
     fn copy_in(
         &mut self,
@@ -182,6 +199,10 @@ impl Session {
             let message = format!("cannot copy to \"{}\": it is not a table", relation.name);
             return Err(SqlError::new(sqlstate::WRONG_OBJECT_TYPE, message));
         };
+        // Whoever would change its columns waits for the rows, which are read by their types, as behind any writer.
+        if !self.enter_copied(relation.oid)? {
+            return self.copy_in((table, columns, condition), wanted, text, sink);
+        }
         let mut positions = Vec::new();
         if columns.is_empty() {
             let given = |at: &usize| !is_generated(definition, *at);
@@ -240,7 +261,7 @@ impl Session {
             self.check_frozen(&relation)?;
         }
         let columns = copied.iter().map(|name| (*name).into()).collect();
-        self.program(&insert)?;
+        let bound = self.program(&insert)?;
         let shape = CopyShape {
             format: format_of_copy(&lines),
             columns: u16::try_from(types.len()).unwrap_or(u16::MAX),
@@ -251,6 +272,7 @@ impl Session {
         let is_array = |(ty, _): &(Type, Typmod)| matches!(ty, Type::Array(_));
         self.copy = Some(CopyIn {
             insert,
+            bound,
             ready: !(lines.binary && types.iter().any(is_array)),
             types,
             lines,
@@ -571,6 +593,8 @@ impl Session {
             .collect();
         let mut sets = Sets {
             lists: &lists,
+            bound: Some(&copy.bound),
+            again: None,
             ready: copy.ready,
             way,
             at: 0,

@@ -3,7 +3,8 @@
 use super::parameters::of_parameter;
 use super::plans::Known;
 use super::portal_rows::Found;
-use super::run::Prepared;
+use super::named::check_columns;
+use super::run::{Given, Prepared};
 use super::simple::is_program;
 use super::{
     NamedStatement, Parameters, Progress, Session, StatementDescription, TransactionStatus,
@@ -25,6 +26,8 @@ pub(crate) struct Portal {
     /// `None`: the empty statement.
     pub prepared: Option<Arc<Prepared>>,
     pub params: Vec<Value>,
+    /// The program by whose types these were read (N2); `None` for what can have none.
+    pub bound: Option<Arc<Program>>,
     pub formats: Arc<[Format]>,
     /// What it has found, once it has run.
     pub found: Option<Found>,
@@ -32,6 +35,16 @@ pub(crate) struct Portal {
     pub done: bool,
     /// When it was made.
     pub since: Timestamp,
+}
+
+impl Portal {
+    /// Its parameters.
+    pub(super) fn given(&self) -> Given<'_> {
+        Given {
+            values: &self.params,
+            bound: self.bound.as_ref(),
+        }
+    }
 }
 
 impl Session {
@@ -95,8 +108,7 @@ impl Session {
         let mut first = None;
         if let Some(with_parameters) = prepared.takes_parameters() {
             self.start_statement()?;
-            let program = self.program(with_parameters)?;
-            first = is_program(&prepared.statement).then_some(program);
+            first = Some(self.program(with_parameters)?);
         }
         self.name_statement(name, prepared, first, false);
         Ok(())
@@ -138,6 +150,7 @@ impl Session {
             let portal_of = Portal {
                 prepared: None,
                 params: Vec::new(),
+                bound: None,
                 formats: Arc::new([]),
                 found: None,
                 done: false,
@@ -159,7 +172,7 @@ impl Session {
             );
             return Err(SqlError::new(sqlstate::PROTOCOL_VIOLATION, message));
         }
-        if let Some(program) = program {
+        if let Some(program) = &program {
             if parameters.formats.len() > 1 && parameters.formats.len() != given {
                 let message = format!(
                     "bind message has {} parameter formats but {given} parameters",
@@ -185,6 +198,7 @@ impl Session {
         let portal_of = Portal {
             prepared: Some(prepared),
             params,
+            bound: program,
             formats: formats.into(),
             found: None,
             done: false,
@@ -226,15 +240,11 @@ impl Session {
 
     /// The program that takes a statement's parameters, if it can have some. The transaction and the statement in it are begun then.
     fn program_with_parameters(&mut self, named: &NamedStatement) -> Result<Option<Arc<Program>>> {
-        let prepared = &named.prepared;
-        let Some(with_parameters) = prepared.takes_parameters() else {
+        if named.prepared.takes_parameters().is_none() {
             return Ok(None);
-        };
-        self.start_statement()?;
-        if Arc::ptr_eq(with_parameters, prepared) {
-            return self.program_of(named).map(Some);
         }
-        self.program(with_parameters).map(Some)
+        self.start_statement()?;
+        self.program_of(named).map(Some)
     }
 
     /// Describes a portal: its columns and their formats; `None` if it returns no rows.
@@ -256,7 +266,7 @@ impl Session {
             let told = self.cursors.told(name);
             return told.map(Some).ok_or_else(|| no_portal(name));
         };
-        let formats = portal.formats.clone();
+        let (formats, bound) = (portal.formats.clone(), portal.bound.clone());
         let Some(prepared) = portal.prepared.clone() else {
             return Ok(None);
         };
@@ -265,7 +275,8 @@ impl Session {
             return Ok(fields.map(|fields| (fields, formats)));
         }
         self.start_statement()?;
-        let program = self.program(&prepared)?;
+        let program = self.program_for(&prepared, bound.as_ref())?;
+        bound.map_or(Ok(()), |bound| check_columns(&bound, &program))?;
         Ok(program.returns.then(|| (program.fields(), formats)))
     }
 
@@ -315,12 +326,17 @@ impl Session {
             return done;
         }
         let (params, formats) = (portal.params.clone(), portal.formats.clone());
+        let bound = portal.bound.clone();
         let again = std::mem::replace(&mut portal.done, true);
         self.portals.insert(name, portal);
         if again {
             return Err(cannot_be_run(name));
         }
-        let progress = self.command(&prepared, &params, &formats, false, sink)?;
+        let given = Given {
+            values: &params,
+            bound: bound.as_ref(),
+        };
+        let progress = self.command(&prepared, given, &formats, false, sink)?;
         // What has a transaction of its own has ended it.
         let alone = std::mem::take(&mut self.alone);
         self.pipelined = !alone && !moves_transaction(&prepared.statement);

@@ -2,9 +2,10 @@
 
 use super::maintenance::{marked_constraints, rows_marked};
 use super::plans::Known;
-use super::run::{Output, Prepared};
+use super::run::{Given, Output, Prepared, Sets};
 use super::{Progress, Session, TransactionStatus, gone};
 use crate::error::{Fields, Result, SqlError};
+use crate::exec::Way;
 use crate::parse::{self, Normalized, with_stack};
 use crate::sqlstate;
 use crate::wire::Sink;
@@ -123,7 +124,21 @@ impl Session {
             return Ok(None);
         }
         self.activity.runs(&text.into());
-        let tag = self.run_program(&prepared, values, &[], Output::Tell(sink, true))?;
+        let mut sets = Sets {
+            lists: &[values.as_slice()],
+            bound: Some(&program),
+            again: Some(false),
+            ready: false,
+            way: Way::Insert,
+            at: 0,
+            deadline: None,
+        };
+        let done = self.run_each(&prepared, &mut sets, &[], Output::Tell(sink, true));
+        if sets.again == Some(true) {
+            // Others have changed the table since; while this session waited for that, mostly.
+            return Ok(None);
+        }
+        let tag = done?;
         self.end_implicit()?;
         sink.command_complete(&tag).map_err(gone)?;
         Ok(Some(Progress::Complete))
@@ -171,7 +186,7 @@ impl Session {
             self.refuse_in_failed_block()?;
             self.start_statement()?;
             let output = Output::Tell(sink, true);
-            let tag = self.run_program(prepared, &[], &[], output)?;
+            let tag = self.run_program(prepared, Given::NONE, &[], output)?;
             // Statements of one text outside a block are one transaction.
             if self.rest.is_empty() {
                 self.end_implicit()?;
@@ -179,7 +194,7 @@ impl Session {
             sink.command_complete(&tag).map_err(gone)?;
             return Ok(Progress::Complete);
         }
-        let progress = self.command(prepared, &[], &[], true, sink)?;
+        let progress = self.command(prepared, Given::NONE, &[], true, sink)?;
         if progress == Progress::Complete
             && self.rest.is_empty()
             && self.status == TransactionStatus::Idle
@@ -217,6 +232,6 @@ pub(super) fn statement_in(statement: &Statement) -> Option<Statement> {
 }
 
 /// Whether a statement was ended from outside, whatever it is.
-fn is_end(error: &SqlError) -> bool {
+pub(super) fn is_end(error: &SqlError) -> bool {
     [sqlstate::QUERY_CANCELED, sqlstate::ADMIN_SHUTDOWN].contains(&error.sqlstate())
 }

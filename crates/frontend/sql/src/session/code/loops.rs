@@ -7,7 +7,7 @@ use crate::parse::{Step, Targets, Turns, with_stack};
 use crate::plan::Program;
 use crate::session::encode::Stored;
 use crate::session::row_store::RowStore;
-use crate::session::run::Output;
+use crate::session::run::{Given, Output};
 use crate::sqlstate::{self, SqlState};
 use std::sync::Arc;
 use vellum_row::{Type, Value};
@@ -116,7 +116,7 @@ impl Session {
             let memory = session.work_memory();
             let mut rows = RowStore::new(session.shared.queries.clone(), memory);
             let output = Output::Store(&mut rows, &stored.schema);
-            session.run_program(prepared, &[], &[], output)?;
+            session.run_program(prepared, Given::NONE, &[], output)?;
             Ok((stored, rows))
         };
         let found = self.query_of_code(statements, no_cursor, sink, keep)?;
