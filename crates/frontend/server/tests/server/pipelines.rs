@@ -1,9 +1,10 @@
 //! What happens between the messages of a pipeline: others change the tables, the client says nothing, settings change, savepoints are gone back to.
 
 use crate::support::{
-    World, bind, bind_texts, describe, execute, execute_rows, flush, message, parse,
+    Raw, World, bind, bind_texts, close, describe, execute, execute_rows, flush, message, parse,
     query, sync, told,
 };
+use std::time::Duration;
 
 /// Waits until so many sessions wait for a lock.
 fn wait_for_waiting(client: &mut postgres::Client, count: i64) {
@@ -169,4 +170,149 @@ fn who_changes_a_table_waits_for_the_rows_of_a_copy() {
     assert_eq!(b.kinds(), "C");
     assert_eq!(a.answers("insert into t values ('three')"), "C");
     assert_eq!(a.answers("copy t to stdout"), "H d d d c C");
+}
+
+/// Sends a byte every now and then until the connection ends; what it was told then.
+fn trickle(raw: &mut Raw) -> String {
+    let bytes = query(&"-".repeat(2000));
+    let wait = Duration::from_millis(50);
+    raw.socket.set_read_timeout(Some(wait)).unwrap();
+    for byte in bytes {
+        if std::io::Write::write_all(&mut raw.socket, &[byte]).is_err()
+            || raw.socket.peek(&mut [0]).is_ok()
+        {
+            break;
+        }
+    }
+    raw.socket
+        .set_read_timeout(Some(crate::support::LONG))
+        .unwrap();
+    told(&raw.until_end())
+}
+
+/// Symptom: each byte let it hold its locks for as long again.
+#[test]
+fn regress_bytes_of_a_message_that_does_not_end_are_silence() {
+    let world = World::trusting();
+    let mut raw = world.raw();
+    let set = "set idle_in_transaction_session_timeout = 700; set idle_session_timeout = 600";
+    assert_eq!(raw.answers(set), "C C");
+    let mut other = world.raw();
+    assert_eq!(other.answers(set), "C C");
+    assert_eq!(raw.answers("begin"), "C");
+    assert_eq!(trickle(&mut raw), "E25P03");
+    assert_eq!(trickle(&mut other), "E57P05");
+}
+
+/// Symptom: as above, of whatever wakes a connection.
+#[test]
+fn regress_who_is_told_something_has_said_nothing() {
+    let world = World::trusting();
+    let mut raw = world.raw();
+    assert_eq!(
+        raw.answers("listen n; set idle_session_timeout = 700"),
+        "C C"
+    );
+    let mut other = world.client();
+    // Some two minutes.
+    for _ in 0..1200 {
+        other.batch_execute("notify n").unwrap();
+        let answer = raw.receive().unwrap();
+        if answer.kind == b'E' {
+            assert_eq!(answer.sqlstate(), "57P05");
+            return;
+        }
+        std::thread::sleep(Duration::from_millis(100));
+    }
+    panic!("it is never sent away");
+}
+
+/// Symptom: the limit of sessions without a transaction counted, which was none.
+#[test]
+fn regress_a_pipeline_that_rests_with_a_transaction_is_idle_in_it() {
+    let world = World::trusting_with(|settings| settings.idle_in_transaction_timeout_seconds = 1);
+    let mut raw = world.raw();
+    assert_eq!(raw.answers("create table t (n int)"), "C");
+    let insert = [
+        parse("", "insert into t values (1)"),
+        bind("", ""),
+        execute(""),
+    ]
+    .concat();
+    raw.send(&[insert, flush()].concat());
+    assert_eq!(told(&raw.until_end()), "1 2 C E25P03");
+    let mut raw = world.raw();
+    assert_eq!(raw.answers("insert into t values (1)"), "C");
+    assert_eq!(raw.answers("copy t to stdout"), "H d c C");
+}
+
+/// The clock runs from the first message of a statement to the end of its Execute.
+#[test]
+fn regress_a_pipeline_has_one_statement_timeout_and_hears_of_it_between_messages() {
+    let world = World::trusting();
+    let mut raw = world.raw();
+    let set = |raw: &mut Raw, ms: u32| {
+        assert_eq!(raw.answers(&format!("set statement_timeout = {ms}")), "C");
+    };
+    set(&mut raw, 400);
+    let select = "select generate_series(1, 5)";
+    for (begin, kinds) in [
+        (parse("", select), "1"),
+        ([parse("", select), bind("", "")].concat(), "12"),
+        (
+            [parse("", select), bind("", ""), execute_rows("", 2)].concat(),
+            "12DDs",
+        ),
+    ] {
+        raw.send(&[begin, flush()].concat());
+        assert_eq!(raw.next_kinds(kinds.len()), kinds);
+        // Nothing is said any more.
+        assert_eq!(raw.receive().unwrap().sqlstate(), "57014", "{kinds}");
+        raw.send(&[execute(""), sync()].concat());
+        assert_eq!(raw.kinds(), "", "{kinds}");
+    }
+    // Of messages that come one after the other, too.
+    raw.send(&[parse("", select), flush()].concat());
+    assert_eq!(raw.next_kinds(1), "1");
+    let late = (0..1000).find_map(|_| {
+        std::thread::sleep(Duration::from_millis(100));
+        raw.send(&[bind("", ""), flush()].concat());
+        Some(raw.receive().unwrap()).filter(|message| message.kind != b'2')
+    });
+    assert_eq!(late.unwrap().sqlstate(), "57014");
+    raw.assert_alive();
+    // Messages that nothing is done for find nothing; Sync does.
+    raw.send(&[parse("", select), flush()].concat());
+    assert_eq!(raw.next_kinds(1), "1");
+    let mut told_by = 'S';
+    for _ in 0..6 {
+        std::thread::sleep(Duration::from_millis(100));
+        raw.send(&[close('S', "nowhere"), flush()].concat());
+        let message = raw.receive().unwrap();
+        // Unless it has paused for so long that the server looks by itself.
+        if message.kind != b'3' {
+            assert_eq!(message.sqlstate(), "57014");
+            told_by = 'E';
+            break;
+        }
+    }
+    raw.send(&sync());
+    let told_last = if told_by == 'S' { "E57014" } else { "" };
+    assert_eq!(told(&raw.until_ready()), told_last);
+    // What is done has no clock any more.
+    set(&mut raw, 1500);
+    raw.send(&[parse("", "select 1"), bind("", ""), execute(""), flush()].concat());
+    assert_eq!(raw.next_kinds(4), "12DC");
+    std::thread::sleep(Duration::from_millis(1800));
+    raw.assert_alive();
+    // Compiling, waiting and running are one.
+    set(&mut raw, 500);
+    let nap = "select pg_sleep(0.3)";
+    raw.send(&[parse("", nap), flush()].concat());
+    assert_eq!(raw.next_kinds(1), "1");
+    std::thread::sleep(Duration::from_millis(250));
+    raw.send(&[bind("", ""), execute(""), sync()].concat());
+    assert_eq!(told(&raw.until_ready()), "2 E57014");
+    set(&mut raw, 0);
+    raw.assert_alive();
 }

@@ -104,9 +104,6 @@ impl Session {
         }
         // Its places are those of its own text.
         let block = code(text, refuse).map_err(SqlError::of_other_text)?;
-        if self.code_depth == 0 {
-            self.code_deadline = self.waiting(&self.cancel).deadline();
-        }
         self.start_statement()?;
         // Nothing in it has a transaction of its own.
         let several = std::mem::replace(&mut self.several, true);

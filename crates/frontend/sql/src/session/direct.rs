@@ -24,9 +24,11 @@ impl Session {
         sink: &mut dyn Sink,
     ) -> Result<Option<Rows>> {
         self.cancel.start();
+        self.start_clock();
         let done = with_stack(|| self.direct_inner(text, parameters, sink));
-        if done.is_err() {
-            self.failed();
+        match done {
+            Ok(_) => self.stop_clock(),
+            Err(_) => self.failed(),
         }
         self.rests();
         done

@@ -1,9 +1,9 @@
 //! The extended query protocol: statements, portals, Sync.
 
+use super::named::check_columns;
 use super::parameters::of_parameter;
 use super::plans::Known;
 use super::portal_rows::Found;
-use super::named::check_columns;
 use super::run::{Given, Prepared};
 use super::simple::is_program;
 use super::{
@@ -54,8 +54,9 @@ impl Session {
     /// # Errors
     /// `42P05` for a name in use, syntax and name errors, `25P02` in a failed block.
     pub fn parse(&mut self, name: &str, text: &str, parameter_types: &[u32]) -> Result<()> {
-        self.cancel.start();
-        let done = with_stack(|| self.parse_inner(name, text, parameter_types));
+        let begun = self.begin_message();
+        let done =
+            begun.and_then(|()| with_stack(|| self.parse_inner(name, text, parameter_types)));
         self.note(done)
     }
 
@@ -127,8 +128,9 @@ impl Session {
         parameters: Parameters<'_>,
         formats: &[Format],
     ) -> Result<()> {
-        self.cancel.start();
-        let done = with_stack(|| self.bind_inner(portal, statement, parameters, formats));
+        let begun = self.begin_message();
+        let done = begun
+            .and_then(|()| with_stack(|| self.bind_inner(portal, statement, parameters, formats)));
         self.note(done)
     }
 
@@ -213,8 +215,8 @@ impl Session {
     /// # Errors
     /// `26000`.
     pub fn describe_statement(&mut self, name: &str) -> Result<StatementDescription> {
-        self.cancel.start();
-        let done = with_stack(|| self.describe_inner(name));
+        let begun = self.begin_message();
+        let done = begun.and_then(|()| with_stack(|| self.describe_inner(name)));
         self.note(done)
     }
 
@@ -252,8 +254,8 @@ impl Session {
     /// # Errors
     /// `34000`.
     pub fn describe_portal(&mut self, name: &str) -> Result<Option<(Arc<[Field]>, Arc<[Format]>)>> {
-        self.cancel.start();
-        let done = with_stack(|| self.describe_portal_inner(name));
+        let begun = self.begin_message();
+        let done = begun.and_then(|()| with_stack(|| self.describe_portal_inner(name)));
         self.note(done)
     }
 
@@ -285,8 +287,11 @@ impl Session {
     /// # Errors
     /// `34000`, and the statement's.
     pub fn execute(&mut self, name: &str, max_rows: u32, sink: &mut dyn Sink) -> Result<Progress> {
-        self.cancel.start();
-        let done = with_stack(|| self.execute_inner(name, max_rows, sink));
+        let begun = self.begin_message();
+        let done = begun.and_then(|()| with_stack(|| self.execute_inner(name, max_rows, sink)));
+        if let Ok(Progress::Complete) = done {
+            self.stop_clock();
+        }
         self.note(done)
     }
 
@@ -364,10 +369,16 @@ impl Session {
     /// # Errors
     /// What the commit reports: the client is owed it before ReadyForQuery.
     pub fn sync(&mut self, sink: &mut dyn Sink) -> Result<()> {
+        let begun = self.begin_message();
         let done = match self.status {
+            _ if begun.is_err() => begun,
             TransactionStatus::Idle => self.commit(),
             _ => Ok(()),
         };
+        match done {
+            Ok(()) => self.stop_clock(),
+            Err(_) => self.failed(),
+        }
         if !self.untold.is_empty() {
             self.tell_changed(sink);
         }

@@ -151,6 +151,8 @@ pub struct Session {
     shared: Arc<Shared>,
     options: SessionOptions,
     cancel: CancelHandle,
+    /// When the statement that is under way has to end, by the monotonic clock; `None`: never, or there is none.
+    deadline: Option<u64>,
     settings: SessionSettings,
     /// The published image that was seen last.
     known: (u64, Arc<Catalog>),
@@ -171,8 +173,6 @@ pub struct Session {
     several: bool,
     /// How many DOs are run inside each other, each by the EXECUTE of another.
     code_depth: usize,
-    /// When the outermost of them has to end, by the monotonic clock; `None`: never.
-    code_deadline: Option<u64>,
     /// Whether the last statement of the code that runs has met a row.
     code_found: bool,
     /// What the statement of code that runs may name.
@@ -259,6 +259,7 @@ impl Session {
             shared,
             options,
             cancel,
+            deadline: None,
             open: None,
             status: TransactionStatus::Idle,
             failed_as: None,
@@ -270,7 +271,6 @@ impl Session {
             rest: VecDeque::new(),
             several: false,
             code_depth: 0,
-            code_deadline: None,
             code_found: false,
             code_variables: Vec::new(),
             code_scope: Vec::new(),
@@ -321,6 +321,11 @@ impl Session {
         self.status
     }
 
+    /// Whether a transaction is open: in a block, or in a pipeline.
+    pub fn has_open_transaction(&self) -> bool {
+        self.open.is_some()
+    }
+
     /// The settings that a client is told of when it connects: names and values.
     pub fn parameter_statuses(&self) -> Vec<(&'static str, String)> {
         self.settings.reported()
@@ -339,6 +344,7 @@ impl Session {
 
     /// After an error (S2).
     fn failed(&mut self) {
+        self.stop_clock();
         self.copy = None;
         self.rest.clear();
         match self.status {

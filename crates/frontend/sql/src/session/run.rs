@@ -131,8 +131,6 @@ pub(super) struct Sets<'a> {
     pub way: Way,
     /// Number of the list that it runs for, or has failed for.
     pub at: usize,
-    /// When the statement has to end that they are a part of, by the monotonic clock; `None`: counted from now.
-    pub deadline: Option<u64>,
 }
 
 impl Session {
@@ -297,9 +295,10 @@ impl Session {
         }
         let version = self.image().version(self.temporary.namespace);
         let mut known = prepared.of_types.lock();
-        if let Some(program) = known.as_ref().filter(|program| {
-            program.catalog_version == version && program.params == bound.params
-        }) {
+        if let Some(program) = known
+            .as_ref()
+            .filter(|program| program.catalog_version == version && program.params == bound.params)
+        {
             return Ok(program.clone());
         }
         let types: Vec<u32> = bound.params.iter().map(|ty| ty.oid()).collect();
@@ -323,7 +322,6 @@ impl Session {
             ready: false,
             way: Way::Insert,
             at: 0,
-            deadline: None,
         };
         self.run_each(prepared, &mut sets, formats, output)
     }
@@ -337,7 +335,7 @@ impl Session {
         mut output: Output<'_>,
     ) -> Result<CommandTag> {
         let cancel = self.cancel.clone();
-        let waiting = self.waiting(&cancel).until(sets.deadline);
+        let waiting = self.waiting(&cancel);
         let waiting = RefCell::new(waiting);
         if let Some(open) = &self.open {
             open.advisory.begin_statement();

@@ -21,11 +21,14 @@ impl Session {
     /// The statement's. The session goes on; the client is owed the error and ReadyForQuery.
     pub fn simple_query(&mut self, text: &str, sink: &mut dyn Sink) -> Result<Progress> {
         self.cancel.start();
+        self.start_clock();
         self.statements.remove("");
         self.portals.remove("");
         let done = with_stack(|| self.simple(text, sink));
-        if done.is_err() {
-            self.failed();
+        match done {
+            Ok(Progress::CopyIn) => {}
+            Ok(_) => self.stop_clock(),
+            Err(_) => self.failed(),
         }
         self.tell_changed(sink);
         self.rests();
@@ -131,7 +134,6 @@ impl Session {
             ready: false,
             way: Way::Insert,
             at: 0,
-            deadline: None,
         };
         let done = self.run_each(&prepared, &mut sets, &[], Output::Tell(sink, true));
         if sets.again == Some(true) {
@@ -172,10 +174,12 @@ impl Session {
     /// Runs what is left of a text.
     pub(super) fn run_rest(&mut self, sink: &mut dyn Sink) -> Result<Progress> {
         while let Some(prepared) = self.rest.pop_front() {
+            self.start_clock();
             let progress = self.statement(&prepared, sink)?;
             if progress != Progress::Complete {
                 return Ok(progress);
             }
+            self.stop_clock();
         }
         Ok(Progress::Complete)
     }

@@ -75,7 +75,6 @@ impl Session {
             ready: false,
             way,
             at: 0,
-            deadline: None,
         };
         let done = self.run_each(&prepared, &mut sets, &[], Output::Drop)?;
         Ok(CommandTag::counted("SELECT", done.rows()))
