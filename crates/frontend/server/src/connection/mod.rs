@@ -16,6 +16,7 @@
 //!   read, so that ends it (FATAL); what follows a broken body can.
 //! - P3: after an error in an extended query nothing is done before the next Sync.
 //! - P4: idle limits are counted from ReadyForQuery, or else from the last whole message, to the next whole one.
+//! - P5: what clients are told of settings is told before ReadyForQuery, whatever has changed them: a statement, the end of a transaction or a COPY, an error.
 //!
 //! Concurrency: one thread at a time.
 
@@ -382,6 +383,9 @@ impl Connection {
     /// ReadyForQuery, and the write that every group of messages ends with (P1).
     fn ready(&mut self) -> Result<(), End> {
         self.tell_news();
+        for (name, value) in self.session.changed_statuses() {
+            self.out.parameter_status(name, &value);
+        }
         self.out.ready(self.session.status().byte());
         (self.awaited, self.silent_since) = (true, None);
         self.flush()

@@ -193,19 +193,8 @@ impl Connection {
 
     /// Sync: the end of a transaction that is no block, and an answer in any case.
     fn sync(&mut self) -> Result<(), End> {
-        let mut answers = Answers {
-            out: &mut self.out,
-            stream: &mut self.stream,
-            tally: &self.place.seat().tally,
-            lost: None,
-        };
-        let result = self.session.sync(&mut answers);
-        let lost = answers.lost.take();
-        match checked(result, lost) {
-            Ok(()) => {}
-            Err(Failure::Sql(error)) => self.tell(&error)?,
-            Err(Failure::Protocol(_)) => unreachable!("a session knows no protocol"),
-            Err(Failure::End(end)) => return Err(end),
+        if let Err(error) = self.session.sync() {
+            self.tell(&error)?;
         }
         self.ready()
     }

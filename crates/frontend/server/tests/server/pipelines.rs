@@ -316,3 +316,88 @@ fn regress_a_pipeline_has_one_statement_timeout_and_hears_of_it_between_messages
     set(&mut raw, 0);
     raw.assert_alive();
 }
+
+/// The settings that were told of.
+fn statuses(raw: &mut Raw, text: &str) -> String {
+    raw.send(&query(text));
+    let messages = raw.until_ready();
+    statuses_in(&messages)
+}
+
+fn statuses_in(messages: &[crate::support::Message]) -> String {
+    let statuses = messages.iter().filter(|message| message.kind == b'S');
+    let text = |message: &crate::support::Message| {
+        String::from_utf8_lossy(&message.body).replace('\0', " ")
+    };
+    statuses.map(text).collect()
+}
+
+#[test]
+fn clients_are_told_of_settings_whatever_has_changed_them() {
+    let world = World::trusting();
+    let mut raw = world.raw();
+    assert_eq!(
+        statuses(
+            &mut raw,
+            "set application_name = 'x'; set datestyle = german"
+        ),
+        "application_name x DateStyle German, DMY "
+    );
+    assert_eq!(
+        statuses(&mut raw, "set application_name = 'x'"),
+        "",
+        "as before"
+    );
+    assert_eq!(
+        statuses(&mut raw, "discard all"),
+        "application_name  DateStyle ISO, MDY "
+    );
+    let sql = "select application_name = '' from pg_stat_activity where pid = pg_backend_pid()";
+    raw.send(&query(sql));
+    assert!(raw.until_ready()[1].body.ends_with(b"t"));
+    // What is not made to last is taken back, and told.
+    let read_only = "default_transaction_read_only ";
+    assert_eq!(
+        statuses(
+            &mut raw,
+            "begin; set session characteristics as transaction read only"
+        ),
+        format!("{read_only}on ")
+    );
+    assert_eq!(statuses(&mut raw, "rollback"), format!("{read_only}off "));
+    raw.send(&query("show default_transaction_read_only"));
+    assert!(raw.until_ready()[1].body.ends_with(b"off"));
+    let both =
+        "set session characteristics as transaction isolation level repeatable read, read only";
+    assert_eq!(statuses(&mut raw, both), format!("{read_only}on "));
+    raw.send(&query("show default_transaction_isolation"));
+    assert!(raw.until_ready()[1].body.ends_with(b"repeatable read"));
+    assert_eq!(
+        statuses(&mut raw, "discard all"),
+        format!("{read_only}off ")
+    );
+}
+
+/// Symptom: they came with the next statement.
+#[test]
+fn regress_settings_that_a_copy_takes_back_are_told_at_its_end() {
+    let world = World::trusting();
+    let mut raw = world.raw();
+    assert_eq!(raw.answers("create table t (n int)"), "C");
+    assert_eq!(
+        statuses(&mut raw, "begin; set datestyle = german"),
+        "DateStyle German, DMY "
+    );
+    raw.send(&query("copy t from stdin"));
+    assert_eq!(raw.next_kinds(1), "G");
+    raw.send(&message(b'f', b"never mind\0"));
+    let messages = raw.until_ready();
+    assert_eq!(messages[0].sqlstate(), "57014");
+    assert_eq!(statuses_in(&messages), "DateStyle ISO, MDY ");
+    assert_eq!(raw.answers("rollback"), "C");
+    // In the middle of a text.
+    raw.send(&query("copy t from stdin; set datestyle = german"));
+    assert_eq!(raw.next_kinds(1), "G");
+    raw.send(&message(b'c', b""));
+    assert_eq!(statuses_in(&raw.until_ready()), "DateStyle German, DMY ");
+}

@@ -72,10 +72,6 @@ impl Sink for Silent<'_> {
         self.0.notice(notice)
     }
 
-    fn parameter_status(&mut self, name: &str, value: &str) -> Told {
-        self.0.parameter_status(name, value)
-    }
-
     fn copy_in(&mut self, _: &CopyShape) -> Told {
         Ok(())
     }

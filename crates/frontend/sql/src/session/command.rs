@@ -68,8 +68,8 @@ impl Session {
                     ast::Reset::ConfigurationParameter(name) => {
                         let name = setting_name(name)?;
                         match name.as_str() {
-                            "role" => self.set_role(None, false, sink)?,
-                            "session_authorization" => self.set_session_user(None, false, sink)?,
+                            "role" => self.set_role(None, false)?,
+                            "session_authorization" => self.set_session_user(None, false)?,
                             _ => self.change_setting(&name, None, false, sink)?,
                         }
                     }
@@ -323,9 +323,9 @@ impl Session {
                 let local = *scope == Some(ast::ContextModifier::Local);
                 self.warn_of_local(local, sink)?;
                 match name.as_str() {
-                    "role" => self.set_role(value.as_deref(), local, sink)?,
+                    "role" => self.set_role(value.as_deref(), local)?,
                     "session_authorization" => {
-                        self.set_session_user(value.as_deref(), local, sink)?;
+                        self.set_session_user(value.as_deref(), local)?;
                     }
                     _ => self.change_setting(&name, value.as_deref(), local, sink)?,
                 }
@@ -337,7 +337,7 @@ impl Session {
                 let local = *context_modifier == Some(ast::ContextModifier::Local);
                 let role = role_name.as_ref().map(folded);
                 self.warn_of_local(local, sink)?;
-                self.set_role(role.as_deref(), local, sink)?;
+                self.set_role(role.as_deref(), local)?;
             }
             ast::Set::SetSessionAuthorization(said) => {
                 let local = said.scope == ast::ContextModifier::Local;
@@ -346,7 +346,7 @@ impl Session {
                     ast::SetSessionAuthorizationParamKind::User(user) => Some(folded(user)),
                 };
                 self.warn_of_local(local, sink)?;
-                self.set_session_user(user.as_deref(), local, sink)?;
+                self.set_session_user(user.as_deref(), local)?;
             }
             ast::Set::SetTimeZone { local, value } => {
                 self.warn_of_local(*local, sink)?;
@@ -361,12 +361,7 @@ impl Session {
             }
             ast::Set::SetTransaction { modes, session, .. } => {
                 if *session {
-                    let wanted = with_modes(self.settings.characteristics(), modes)?;
-                    self.settings
-                        .set("default_transaction_isolation", Some(wanted.level()))?;
-                    let read_only = if wanted.read_only { "on" } else { "off" };
-                    self.settings
-                        .set("default_transaction_read_only", Some(read_only))?;
+                    self.set_defaults(modes)?;
                 } else {
                     self.warn_outside_block("SET TRANSACTION", sink)?;
                     self.set_modes(|own| with_modes(own, modes))?;
@@ -375,6 +370,24 @@ impl Session {
             other => return Err(SqlError::unsupported(format!("SET {other}"))),
         }
         Ok(CommandTag::plain("SET"))
+    }
+
+    /// SET SESSION CHARACTERISTICS: SET of the settings by which transactions begin.
+    fn set_defaults(&mut self, modes: &[ast::TransactionMode]) -> Result<()> {
+        let wanted = with_modes(self.settings.characteristics(), modes)?;
+        for mode in modes {
+            let (name, value) = match mode {
+                ast::TransactionMode::IsolationLevel(_) => {
+                    ("default_transaction_isolation", wanted.level())
+                }
+                ast::TransactionMode::AccessMode(_) => (
+                    "default_transaction_read_only",
+                    if wanted.read_only { "on" } else { "off" },
+                ),
+            };
+            self.set_noted(name, Some(value), false)?;
+        }
+        Ok(())
     }
 
     fn warn_of_local(&self, local: bool, sink: &mut dyn Sink) -> Result<()> {
@@ -397,12 +410,7 @@ impl Session {
         if let Some(notice) = value.and_then(|value| setting_value::cut_notice(name, value)) {
             self.tell_notice(&notice, sink)?;
         }
-        let told = self.set_noted(name, value, local)?;
-        if let Some(shown) = told {
-            let value = self.settings.get(name)?;
-            sink.parameter_status(shown, &value).map_err(gone)?;
-        }
-        Ok(())
+        self.set_noted(name, value, local)
     }
 
     fn discard(&mut self, what: ast::DiscardObject) -> Result<CommandTag> {
@@ -438,12 +446,15 @@ impl Session {
     }
 
     fn reset_all(&mut self) -> Result<()> {
+        self.keep_told();
         let (user, sessions_max) = (&self.options.user, self.options.sessions_max);
         self.settings = super::settings::SessionSettings::new(user, sessions_max);
         self.is_itself();
         for (name, value) in &self.options.settings {
             self.settings.set(name, Some(value))?;
         }
+        self.activity
+            .is_called(&self.settings.get("application_name")?);
         self.plans.clear();
         Ok(())
     }

@@ -154,10 +154,6 @@ impl Sink for Copied<'_> {
         self.sink.notice(notice)
     }
 
-    fn parameter_status(&mut self, name: &str, value: &str) -> Told {
-        self.sink.parameter_status(name, value)
-    }
-
     fn copy_in(&mut self, _: &CopyShape) -> Told {
         Err(Gone)
     }

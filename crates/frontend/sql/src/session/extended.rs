@@ -368,7 +368,7 @@ impl Session {
     ///
     /// # Errors
     /// What the commit reports: the client is owed it before ReadyForQuery.
-    pub fn sync(&mut self, sink: &mut dyn Sink) -> Result<()> {
+    pub fn sync(&mut self) -> Result<()> {
         let begun = self.begin_message();
         let done = match self.status {
             _ if begun.is_err() => begun,
@@ -378,9 +378,6 @@ impl Session {
         match done {
             Ok(()) => self.stop_clock(),
             Err(_) => self.failed(),
-        }
-        if !self.untold.is_empty() {
-            self.tell_changed(sink);
         }
         self.rests();
         done

@@ -192,8 +192,8 @@ pub struct Session {
     random: RefCell<Random>,
     /// Settings that the transaction has changed.
     changed: Vec<changed::Changed>,
-    /// Settings that have changed and the client was not told of.
-    untold: Vec<&'static str>,
+    /// What the client was told of settings, if some may have changed since.
+    told: Option<Vec<(&'static str, String)>>,
     /// The row that is being told.
     body: Vec<u8>,
     /// The value that is being told.
@@ -282,7 +282,7 @@ impl Session {
             sequences: RefCell::default(),
             random: RefCell::new(Random::new(Random::fresh_seed())),
             changed: Vec::new(),
-            untold: Vec::new(),
+            told: None,
             body: Vec::new(),
             text: String::new(),
             temporary: Temporary::default(),
@@ -293,6 +293,8 @@ impl Session {
         for (name, role) in roles {
             session.begins_as(&name, &role).map_err(SqlError::fatal)?;
         }
+        // Nobody was told anything yet.
+        session.told = None;
         Ok(session)
     }
 
@@ -329,6 +331,20 @@ impl Session {
     /// The settings that a client is told of when it connects: names and values.
     pub fn parameter_statuses(&self) -> Vec<(&'static str, String)> {
         self.settings.reported()
+    }
+
+    /// Those of them that have other values than the client was told last: what it is owed before ReadyForQuery, however they have changed.
+    pub fn changed_statuses(&mut self) -> Vec<(&'static str, String)> {
+        let Some(told) = self.told.take() else {
+            return Vec::new();
+        };
+        let now = self.settings.reported().into_iter();
+        now.filter(|status| !told.contains(status)).collect()
+    }
+
+    /// Some may change now.
+    fn keep_told(&mut self) {
+        self.told.get_or_insert_with(|| self.settings.reported());
     }
 
     /// A setting in milliseconds, such as `idle_session_timeout`; 0 for none.

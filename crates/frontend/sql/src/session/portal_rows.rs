@@ -398,10 +398,6 @@ impl Sink for Keeping<'_> {
         self.sink.notice(notice)
     }
 
-    fn parameter_status(&mut self, name: &str, value: &str) -> Told {
-        self.sink.parameter_status(name, value)
-    }
-
     fn copy_in(&mut self, shape: &CopyShape) -> Told {
         self.sink.copy_in(shape)
     }

@@ -30,7 +30,6 @@ impl Session {
             Ok(_) => self.stop_clock(),
             Err(_) => self.failed(),
         }
-        self.tell_changed(sink);
         self.rests();
         done
     }
