@@ -401,3 +401,33 @@ fn regress_settings_that_a_copy_takes_back_are_told_at_its_end() {
     raw.send(&message(b'c', b""));
     assert_eq!(statuses_in(&raw.until_ready()), "DateStyle German, DMY ");
 }
+
+/// Symptom: a portal went on telling rows that were undone.
+#[test]
+fn regress_portals_that_were_bound_behind_a_savepoint_go_with_it() {
+    let world = World::trusting();
+    let mut raw = world.raw();
+    assert_eq!(raw.answers("create table t (n int); begin"), "C C");
+    let insert = "insert into t values (1), (2), (3) returning n";
+    let bound = |portal: &str| [parse("", insert), bind(portal, "")].concat();
+    raw.send(&[bound("before"), sync()].concat());
+    assert_eq!(raw.kinds(), "12");
+    assert_eq!(raw.answers("savepoint s"), "C");
+    raw.send(
+        &[
+            bound("behind"),
+            execute_rows("behind", 1),
+            execute_rows("before", 1),
+            sync(),
+        ]
+        .concat(),
+    );
+    assert_eq!(raw.kinds(), "12DsDs");
+    assert_eq!(raw.answers("rollback to s"), "C");
+    // What was bound before goes on, as in PostgreSQL, with what it has found.
+    raw.send(&[execute_rows("before", 1), sync()].concat());
+    assert_eq!(raw.kinds(), "Ds");
+    raw.send(&[execute_rows("behind", 1), sync()].concat());
+    assert_eq!(told(&raw.until_ready()), "E34000");
+    assert_eq!(raw.answers("rollback"), "C");
+}

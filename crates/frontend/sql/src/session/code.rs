@@ -144,7 +144,7 @@ impl Session {
         }
         let own = self.code_scope.len();
         self.start_statement()?;
-        let beside = (self.cursors.declared(), self.changed.len());
+        let beside = self.beside();
         match &mut self.open {
             Some(open) => open.savepoint(POINT.to_owned(), beside)?,
             None => return Err(SqlError::internal("code without a transaction")),
@@ -161,11 +161,10 @@ impl Session {
         let Some(open) = &mut self.open else {
             return Err(error);
         };
-        let (declared, changed) = open.roll_back_to(&self.shared, POINT)?;
+        let beside = open.roll_back_to(&self.shared, POINT)?;
         open.release(POINT)?;
         self.code_scope.truncate(own);
-        self.cursors.forget_from(declared);
-        self.undo_settings(changed);
+        self.undo_beside(beside);
         let state = error.sqlstate().as_str().to_owned();
         let ended = ["57014", "57P01", "57P02", "57P03"].contains(&state.as_str());
         if ended && self.waiting(&self.cancel).look_cancelled().is_err() {

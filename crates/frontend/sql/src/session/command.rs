@@ -52,7 +52,7 @@ impl Session {
                 None => self.abort_block(*chain, sink)?,
             },
             Statement::Savepoint { name } => {
-                let beside = (self.cursors.declared(), self.changed.len());
+                let beside = self.beside();
                 self.in_block("SAVEPOINT")?
                     .savepoint(folded(name), beside)?;
                 CommandTag::plain("SAVEPOINT")
@@ -303,9 +303,8 @@ impl Session {
             let state = sqlstate::INVALID_SAVEPOINT_SPECIFICATION;
             return Err(SqlError::new(state, message));
         };
-        let (declared, changed) = open.roll_back_to(&self.shared, name)?;
-        self.cursors.forget_from(declared);
-        self.undo_settings(changed);
+        let beside = open.roll_back_to(&self.shared, name)?;
+        self.undo_beside(beside);
         self.status = TransactionStatus::InBlock;
         Ok(CommandTag::plain("ROLLBACK"))
     }

@@ -35,6 +35,8 @@ pub(crate) struct Portal {
     pub done: bool,
     /// When it was made.
     pub since: Timestamp,
+    /// Its number among all of the session.
+    pub number: u64,
 }
 
 impl Portal {
@@ -157,6 +159,7 @@ impl Session {
                 found: None,
                 done: false,
                 since: clock_time(),
+                number: self.portals.number(),
             };
             self.portals.insert(portal, portal_of);
             return Ok(());
@@ -205,6 +208,7 @@ impl Session {
             found: None,
             done: false,
             since: self.open.as_ref().map_or_else(clock_time, |open| open.now),
+            number: self.portals.number(),
         };
         self.portals.insert(portal, portal_of);
         Ok(())

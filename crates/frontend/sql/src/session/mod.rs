@@ -75,6 +75,7 @@ pub(crate) use channels::{Channels, Saying};
 pub(crate) use environment::{Asked, Env};
 pub use options::SessionOptions;
 pub(crate) use temporary::{AtCommit, Temporary, drop_left_behind};
+use transaction::Beside;
 pub(crate) use transaction::{Open, clock_time};
 pub(crate) use waiting::Waiting;
 
@@ -398,6 +399,22 @@ impl Session {
             TransactionStatus::InBlock => "idle in transaction",
             TransactionStatus::Failed => "idle in transaction (aborted)",
         });
+    }
+
+    /// What it has done so far beside its transaction.
+    fn beside(&self) -> Beside {
+        Beside {
+            cursors: self.cursors.declared(),
+            portals: self.portals.bound(),
+            settings: self.changed.len(),
+        }
+    }
+
+    /// Undoes what it has done since.
+    fn undo_beside(&mut self, to: Beside) {
+        self.cursors.forget_from(to.cursors);
+        self.portals.forget_from(to.portals);
+        self.undo_settings(to.settings);
     }
 
     fn roll_back(&mut self) {

@@ -73,6 +73,17 @@ pub(crate) struct Open {
     pub begun_before: bool,
 }
 
+/// What a session has done by a savepoint, beside its transaction: what it did later is undone with that.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Beside {
+    /// How many cursors it had declared.
+    pub cursors: u64,
+    /// How many portals it had bound.
+    pub portals: u64,
+    /// How many settings it had changed.
+    pub settings: usize,
+}
+
 /// A SAVEPOINT.
 #[derive(Debug)]
 struct Mark {
@@ -82,8 +93,7 @@ struct Mark {
     advisory: usize,
     said: (usize, usize),
     deferred: OwedMark,
-    /// How many cursors were declared and settings changed before.
-    beside: (u64, usize),
+    beside: Beside,
     catalog: (u64, Arc<Catalog>),
     changes: usize,
     /// What it was said to be is so behind it, too.
@@ -503,7 +513,7 @@ impl Open {
     ///
     /// # Errors
     /// `25P02` and its like.
-    pub fn savepoint(&mut self, name: String, beside: (u64, usize)) -> Result<()> {
+    pub fn savepoint(&mut self, name: String, beside: Beside) -> Result<()> {
         let at = self.transaction.savepoint()?;
         self.savepoints.push(Mark {
             name,
@@ -531,11 +541,11 @@ impl Open {
         Ok(())
     }
 
-    /// ROLLBACK TO. Returns how many cursors had been declared and settings changed by then.
+    /// ROLLBACK TO. Returns what the session had done by then.
     ///
     /// # Errors
     /// `3B001`; storage errors.
-    pub fn roll_back_to(&mut self, shared: &Shared, name: &str) -> Result<(u64, usize)> {
+    pub fn roll_back_to(&mut self, shared: &Shared, name: &str) -> Result<Beside> {
         let at = self.mark(name)?;
         self.savepoints.truncate(at + 1);
         let mark = &self.savepoints[at];
