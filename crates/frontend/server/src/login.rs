@@ -129,9 +129,9 @@ impl Entrance<'_> {
             Some(Method::Reject) => {
                 return Err(no_rule("pg_hba.conf rejects connection", origin, &startup).into());
             }
-            Some(Method::Trust) => self.account(&startup.user)?,
+            Some(Method::Trust) => self.account(&startup.user),
             Some(Method::Scram) => {
-                let account = self.account(&startup.user)?;
+                let account = self.account(&startup.user);
                 self.prove(&startup.user, account)?
             }
         };
@@ -230,8 +230,8 @@ impl Entrance<'_> {
         }
     }
 
-    fn account(&self, user: &str) -> Result<Option<Account>, Turned> {
-        credentials::account(&self.shared.database, user).map_err(|error| refused(error).into())
+    fn account(&self, user: &str) -> Option<Account> {
+        credentials::account(&self.shared.database, user)
     }
 
     /// Has the client prove that it knows the password of a role.

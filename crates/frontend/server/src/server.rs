@@ -328,6 +328,7 @@ fn open_engine(settings: &Settings) -> Result<Database, StartError> {
     let mut config = Config::default().pool_bytes(settings.pool_mib << 20);
     config.log_bytes_max = settings.log_mib_max << 20;
     config.slots_max = settings.transactions_max;
+    config.slots_reserved = u16::try_from(settings.connections_reserved).unwrap_or(u16::MAX);
     let config = limit_versions(config, settings.version_mib_max, settings.version_policy)?;
     Database::open(&settings.data, config).map_err(|error| StartError::Database {
         directory: settings.data.display().to_string(),

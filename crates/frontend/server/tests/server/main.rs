@@ -6,5 +6,6 @@ mod life;
 mod login;
 mod messages;
 mod pipelines;
+mod places;
 mod support;
 mod tls;

@@ -152,6 +152,8 @@ pub struct Session {
     shared: Arc<Shared>,
     options: SessionOptions,
     cancel: CancelHandle,
+    /// Whether it was a superuser who logged in.
+    superuser: bool,
     /// When the statement that is under way has to end, by the monotonic clock; `None`: never, or there is none.
     deadline: Option<u64>,
     settings: SessionSettings,
@@ -260,6 +262,7 @@ impl Session {
             shared,
             options,
             cancel,
+            superuser,
             deadline: None,
             open: None,
             status: TransactionStatus::Idle,

@@ -14,7 +14,7 @@ use crate::parse;
 use crate::plan::{Ends, Program, ProgramKind, Surroundings, compile};
 use crate::session::named::check_columns;
 use crate::session::simple::{is_end, is_program, statement_in};
-use crate::session::transaction::{Open, Point};
+use crate::session::transaction::{Beginner, Open, Point};
 use crate::sqlstate;
 use crate::system;
 use crate::wire::{CommandTag, Format, OutputRow, Sink};
@@ -167,7 +167,11 @@ impl Session {
             let characteristics = self.settings.characteristics();
             self.open = Some(Open::begin(
                 &self.shared,
-                Some(&self.activity),
+                Some(Beginner {
+                    activity: &self.activity,
+                    waiting: self.waiting(&self.cancel),
+                    superuser: self.superuser,
+                }),
                 &mut self.known,
                 characteristics,
             )?);

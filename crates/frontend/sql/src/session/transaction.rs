@@ -18,7 +18,9 @@ use crate::lock::{HeldAdvisory, HeldLocks, WaitsAt};
 use crate::sqlstate;
 use std::cell::RefCell;
 use std::sync::Arc;
-use vellum::{Durability, Isolation, Savepoint, Transaction, TransactionOptions};
+use std::time::Duration;
+use vellum::{Durability, Error, Isolation, Savepoint, Transaction, TransactionOptions};
+use vellum_base::clock::monotonic_nanos;
 use vellum_row::datetime::Timestamp;
 
 /// How a transaction is begun.
@@ -140,6 +142,40 @@ impl Drop for Gates {
     }
 }
 
+/// A session that begins a transaction.
+pub(crate) struct Beginner<'b> {
+    pub activity: &'b Arc<Activity>,
+    pub waiting: Waiting<'b>,
+    /// A superuser has logged in: it may have the slots that are kept back.
+    pub superuser: bool,
+}
+
+/// How long a wait for a slot goes on without a look at what ends the statement.
+const SLOT_LOOK: Duration = Duration::from_millis(20);
+
+impl Beginner<'_> {
+    /// Begins a transaction of the engine.
+    fn lease(&self, shared: &Shared, options: TransactionOptions) -> Result<Transaction> {
+        let options = options.leaves_reserved(!self.superuser);
+        let begin = |time| shared.engine.begin_with(options.slot_timeout(time));
+        match begin(Duration::ZERO) {
+            Err(Error::Timeout { .. }) => {}
+            begun => return Ok(begun?),
+        }
+        let timeout = shared.engine.config().slot_timeout;
+        let start = monotonic_nanos();
+        loop {
+            self.waiting.look_cancelled()?;
+            let waited = Duration::from_nanos(monotonic_nanos() - start);
+            let rest = timeout.saturating_sub(waited);
+            match begin(rest.min(SLOT_LOOK)) {
+                Err(Error::Timeout { .. }) if rest > SLOT_LOOK => {}
+                begun => return Ok(begun?),
+            }
+        }
+    }
+}
+
 /// Microseconds from 1970 to 2000.
 const EPOCH_MICROS: i64 = 946_684_800_000_000;
 
@@ -149,13 +185,13 @@ pub(crate) fn clock_time() -> Timestamp {
 }
 
 impl Open {
-    /// Begins; `session` is whose it is, if it is one's.
+    /// Begins; `session` is whose it is, if it is one's. Waits for a slot of the engine, and hears of what ends the statement meanwhile.
     ///
     /// # Errors
-    /// `53300` if all slots are taken.
+    /// `53300` if all slots are taken; `57014`, `57P01`.
     pub fn begin(
         shared: &Shared,
-        session: Option<&Arc<Activity>>,
+        session: Option<Beginner<'_>>,
         known: &mut (u64, Arc<Catalog>),
         characteristics: Characteristics,
     ) -> Result<Box<Self>> {
@@ -168,8 +204,12 @@ impl Open {
             .isolation(Isolation::Statement)
             .durability(durability)
             .read_only(characteristics.read_only);
-        let begin = || shared.engine.begin_with(options);
+        let begin = || match &session {
+            Some(session) => session.lease(shared, options),
+            None => Ok(shared.engine.begin_with(options)?),
+        };
         let transaction = shared.catalog.with_snapshot(known, begin)?;
+        let session = session.map(|session| session.activity);
         let held = HeldLocks::new(shared.locks.clone(), transaction.id());
         let now = clock_time();
         if let Some(session) = session {

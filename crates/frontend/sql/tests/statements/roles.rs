@@ -17,7 +17,7 @@ fn roles_are_made_changed_and_dropped() {
         "ann|t|f|3\nreaders|f|f|-1\nvellum|t|t|-1"
     );
     assert_eq!(
-        database.role("ann").unwrap().unwrap().verifier.as_deref(),
+        database.role("ann").unwrap().verifier.as_deref(),
         Some(VERIFIER)
     );
     assert_eq!(
@@ -25,7 +25,7 @@ fn roles_are_made_changed_and_dropped() {
         "********"
     );
     client.ok("alter user ann with encrypted password null nologin valid until '2020-01-01'");
-    let ann = database.role("ann").unwrap().unwrap();
+    let ann = database.role("ann").unwrap();
     assert!(ann.verifier.is_none() && !ann.login && ann.valid_until.is_some());
     assert_eq!(client.state("create role ann"), "42710");
     assert_eq!(client.state("create role pg_x"), "42939");
