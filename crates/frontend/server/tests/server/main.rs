@@ -5,6 +5,7 @@ mod hostile;
 mod life;
 mod login;
 mod messages;
+mod orders;
 mod pipelines;
 mod places;
 mod support;

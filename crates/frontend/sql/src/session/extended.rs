@@ -8,7 +8,7 @@ use super::run::{Given, Prepared};
 use super::simple::is_program;
 use super::{
     NamedStatement, Parameters, Progress, Session, StatementDescription, TransactionStatus,
-    clock_time, gone, no_portal,
+    clock_time, failed_block, gone, no_portal,
 };
 use crate::error::{Result, SqlError};
 use crate::parse::{Command, with_stack};
@@ -37,6 +37,10 @@ pub(crate) struct Portal {
     pub since: Timestamp,
     /// Its number among all of the session.
     pub number: u64,
+    /// It has failed, and is not run again.
+    pub failed: bool,
+    /// The block has failed that it was bound in: it is there until that ends.
+    pub aborted: bool,
 }
 
 impl Portal {
@@ -65,12 +69,6 @@ impl Session {
     fn parse_inner(&mut self, name: &str, text: &str, parameter_types: &[u32]) -> Result<()> {
         if name.is_empty() {
             self.statements.remove(name);
-        } else if self.statements.contains_key(name) {
-            let message = format!("prepared statement \"{name}\" already exists");
-            return Err(SqlError::new(
-                sqlstate::DUPLICATE_PREPARED_STATEMENT,
-                message,
-            ));
         }
         let untyped = parameter_types.iter().all(|oid| *oid == 0);
         let known = if untyped {
@@ -93,6 +91,7 @@ impl Session {
             let Some(statement) = statements.pop() else {
                 // The empty statement has no tree.
                 let empty = Session::prepare_one("", Statement::UnlockTables, &[]);
+                self.check_new_name(name)?;
                 self.name_statement(name, empty, None, false);
                 return Ok(());
             };
@@ -113,8 +112,21 @@ impl Session {
             self.start_statement()?;
             first = Some(self.program(with_parameters)?);
         }
+        // Behind all else that may be wrong with it, as in PostgreSQL.
+        self.check_new_name(name)?;
         self.name_statement(name, prepared, first, false);
         Ok(())
+    }
+
+    /// # Errors
+    /// `42P05` for a name in use.
+    fn check_new_name(&self, name: &str) -> Result<()> {
+        if name.is_empty() || !self.statements.contains_key(name) {
+            return Ok(());
+        }
+        let message = format!("prepared statement \"{name}\" already exists");
+        let state = sqlstate::DUPLICATE_PREPARED_STATEMENT;
+        Err(SqlError::new(state, message))
     }
 
     /// Makes a portal: a statement with parameters (the Bind message). `formats` are of the results: none: all text; one:
@@ -145,6 +157,9 @@ impl Session {
     ) -> Result<()> {
         let named = self.named(statement)?;
         let prepared = named.prepared.clone();
+        if !ends_transaction(&prepared.statement) {
+            self.refuse_in_failed_block()?;
+        }
         let is_there = self.portals.contains(portal) || self.cursors.contains(portal);
         if !portal.is_empty() && is_there {
             let message = format!("cursor \"{portal}\" already exists");
@@ -160,12 +175,11 @@ impl Session {
                 done: false,
                 since: clock_time(),
                 number: self.portals.number(),
+                failed: false,
+                aborted: false,
             };
             self.portals.insert(portal, portal_of);
             return Ok(());
-        }
-        if !ends_transaction(&prepared.statement) {
-            self.refuse_in_failed_block()?;
         }
         let mut params = Vec::new();
         let program = self.program_with_parameters(&named)?;
@@ -209,6 +223,8 @@ impl Session {
             done: false,
             since: self.open.as_ref().map_or_else(clock_time, |open| open.now),
             number: self.portals.number(),
+            failed: false,
+            aborted: false,
         };
         self.portals.insert(portal, portal_of);
         Ok(())
@@ -227,8 +243,12 @@ impl Session {
     fn describe_inner(&mut self, name: &str) -> Result<StatementDescription> {
         let named = self.named(name)?;
         let prepared = named.prepared.clone();
-        if prepared.takes_parameters().is_some() {
-            self.refuse_in_failed_block()?;
+        if self.status == TransactionStatus::Failed {
+            self.refuse_rows(&prepared.statement, named.own_program())?;
+            return Ok(StatementDescription {
+                parameters: named.shown().1.into(),
+                fields: None,
+            });
         }
         let program = self.program_with_parameters(&named)?;
         let fields = match &program {
@@ -242,6 +262,21 @@ impl Session {
             parameters: parameters.map(|ty| ty.oid()).collect(),
             fields,
         })
+    }
+
+    /// In a failed block nothing is described that returns rows.
+    ///
+    /// # Errors
+    /// `25P02`.
+    fn refuse_rows(&mut self, statement: &Statement, program: Option<&Arc<Program>>) -> Result<()> {
+        let returns = match program {
+            Some(program) => program.returns,
+            None => self.command_fields(statement)?.is_some(),
+        };
+        match returns {
+            true => self.refuse_in_failed_block(),
+            false => Ok(()),
+        }
     }
 
     /// The program that takes a statement's parameters, if it can have some. The transaction and the statement in it are begun then.
@@ -276,6 +311,11 @@ impl Session {
         let Some(prepared) = portal.prepared.clone() else {
             return Ok(None);
         };
+        if self.status == TransactionStatus::Failed {
+            let program = bound.as_ref().filter(|_| is_program(&prepared.statement));
+            self.refuse_rows(&prepared.statement, program)?;
+            return Ok(None);
+        }
         if !is_program(&prepared.statement) {
             let fields = self.command_fields(&prepared.statement)?;
             return Ok(fields.map(|fields| (fields, formats)));
@@ -315,6 +355,15 @@ impl Session {
             self.portals.insert(name, portal);
             return Ok(Progress::Complete);
         };
+        let refused = match portal.aborted {
+            true => Err(failed_block()),
+            false if !ends_transaction(&prepared.statement) => self.refuse_in_failed_block(),
+            false => Ok(()),
+        };
+        if portal.failed || refused.is_err() {
+            self.portals.insert(name, portal);
+            return Err(refused.err().unwrap_or_else(|| cannot_be_run(name)));
+        }
         self.activity.runs(&prepared.text);
         self.portals.run(name, &prepared.text, portal.since);
         let returns = match is_program(&prepared.statement) || portal.found.is_some() {
@@ -330,6 +379,7 @@ impl Session {
         };
         if returns {
             let done = self.fetch(name, &mut portal, &prepared, max_rows, sink);
+            portal.failed = done.is_err();
             self.portals.insert(name, portal);
             self.pipelined = true;
             return done;
@@ -345,7 +395,8 @@ impl Session {
             values: &params,
             bound: bound.as_ref(),
         };
-        let progress = self.command(&prepared, given, &formats, false, sink)?;
+        let done = self.command(&prepared, given, &formats, false, sink);
+        let progress = done.inspect_err(|_| self.portals.fail(name))?;
         // What has a transaction of its own has ended it.
         let alone = std::mem::take(&mut self.alone);
         self.pipelined = !alone && !moves_transaction(&prepared.statement);

@@ -383,9 +383,13 @@ impl Session {
         let Some(open) = &mut self.open else {
             return;
         };
+        // They are known until the block ends, and cannot be run.
+        self.portals.fail_from(open.portals_at_last_savepoint());
         if !open.has_savepoints() {
             self.failed_as = Some(open.characteristics);
+            let portals = std::mem::take(&mut self.portals);
             self.roll_back();
+            self.portals = portals;
         } else if open.undo_to_last_savepoint(&self.shared).is_err() {
             self.roll_back();
         }
@@ -457,12 +461,10 @@ impl Session {
     }
 
     fn refuse_in_failed_block(&self) -> Result<()> {
-        if self.status == TransactionStatus::Failed {
-            let text =
-                "current transaction is aborted, commands ignored until end of transaction block";
-            return Err(SqlError::new(sqlstate::IN_FAILED_SQL_TRANSACTION, text));
+        match self.status {
+            TransactionStatus::Failed => Err(failed_block()),
+            _ => Ok(()),
         }
-        Ok(())
     }
 }
 
@@ -474,6 +476,12 @@ impl Drop for Session {
         self.shared.advisory.release_all(self.activity.number, true);
         self.shared.activities.leave(self.activity.number);
     }
+}
+
+#[cold]
+fn failed_block() -> SqlError {
+    let text = "current transaction is aborted, commands ignored until end of transaction block";
+    SqlError::new(sqlstate::IN_FAILED_SQL_TRANSACTION, text)
 }
 
 #[cold]

@@ -10,6 +10,7 @@
 
 use super::Session;
 use super::run::Prepared;
+use super::simple::is_program;
 use super::transaction::clock_time;
 use crate::error::{Result, SqlError};
 use crate::plan::Program;
@@ -30,6 +31,12 @@ pub(crate) struct NamedStatement {
 }
 
 impl NamedStatement {
+    /// Its program, if it is one, when it was named.
+    pub fn own_program(&self) -> Option<&Arc<Program>> {
+        let first = self.first.as_ref();
+        first.filter(|_| is_program(&self.prepared.statement))
+    }
+
     /// What is shown of it: its text, and the oids of its parameters' types.
     pub fn shown(&self) -> (Arc<str>, Vec<u32>) {
         let types = self.first.as_ref().map_or(&[][..], |first| &first.params);

@@ -318,6 +318,9 @@ impl Session {
         sink: &mut dyn Sink,
     ) -> Result<CommandTag> {
         let prepared = portal.prepared.clone().ok_or_else(|| no_portal(name))?;
+        if portal.failed {
+            return Err(cannot_be_run(name));
+        }
         self.start_statement()?;
         let fields = self.portal_fields(&prepared, own(portal))?;
         if !moves && describe {

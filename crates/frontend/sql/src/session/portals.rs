@@ -86,6 +86,28 @@ impl Portals {
         self.bound
     }
 
+    /// One has failed, and is not run again.
+    pub fn fail(&mut self, name: &str) {
+        let portal = match name {
+            "" => self.unnamed.as_mut(),
+            name => self.named.get_mut(name),
+        };
+        if let Some(portal) = portal {
+            portal.failed = true;
+        }
+    }
+
+    /// The block has failed that those were bound in which were bound from there on: what they hold is given back.
+    pub fn fail_from(&mut self, bound: u64) {
+        self.running = None;
+        for portal in self.unnamed.iter_mut().chain(self.named.values_mut()) {
+            if portal.number >= bound {
+                portal.aborted = true;
+                (portal.params, portal.found) = (Vec::new(), None);
+            }
+        }
+    }
+
     /// O1.
     pub fn forget_from(&mut self, bound: u64) {
         let is_late = |portal: &Portal| portal.number >= bound;

@@ -47,6 +47,8 @@ impl Session {
             self.tell_notice(&notice, sink)?;
         }
         if statements.is_empty() {
+            // It ends a pipeline that has not come to its Sync, as any text does.
+            self.end_implicit()?;
             sink.empty_query().map_err(gone)?;
             return Ok(Progress::Complete);
         }
@@ -84,6 +86,7 @@ impl Session {
             Some(Known::Ready(prepared)) => prepared.clone(),
             Some(Known::Literal) => return Ok(None),
             Some(Known::Once) => {
+                self.activity.runs(&text.into());
                 let found = self.of_form(form, types)?;
                 let known = found.clone().map_or(Known::Literal, Known::Ready);
                 self.plans.note(form, types, known);
@@ -97,6 +100,7 @@ impl Session {
                 return Ok(None);
             }
         };
+        self.activity.runs(&text.into());
         self.start_statement()?;
         // N3: errors are those of the text as it is.
         let program = match self.program(&prepared) {
@@ -125,7 +129,6 @@ impl Session {
         if !fits {
             return Ok(None);
         }
-        self.activity.runs(&text.into());
         let mut sets = Sets {
             lists: &[values.as_slice()],
             bound: Some(&program),

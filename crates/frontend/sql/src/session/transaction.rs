@@ -607,6 +607,11 @@ impl Open {
         !self.savepoints.is_empty()
     }
 
+    /// How many portals had been bound by the last savepoint; none, if there is none.
+    pub fn portals_at_last_savepoint(&self) -> u64 {
+        self.savepoints.last().map_or(0, |mark| mark.beside.portals)
+    }
+
     /// Undoes what was done behind the last savepoint, if there is one.
     ///
     /// # Errors
