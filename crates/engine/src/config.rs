@@ -47,6 +47,9 @@ pub struct Config {
     pub slot_buffer_bytes: usize,
     /// How many transactions can be open at once, 4 to 65532.
     pub slots_max: u16,
+    /// How many of them are kept back from transactions that leave them ([`TransactionOptions::leaves_reserved`](crate::TransactionOptions::leaves_reserved));
+    /// fewer than there are. Default: none.
+    pub slots_reserved: u16,
     /// How long `begin` waits for a slot.
     pub slot_timeout: Duration,
     /// Ticks of the logical clock (two for each transaction that writes) after which a transaction that declared no class
@@ -81,6 +84,7 @@ impl Default for Config {
             log_segment_bytes: 32 << 20,
             slot_buffer_bytes: 256 << 10,
             slots_max: 1024,
+            slots_reserved: 0,
             slot_timeout: Duration::from_secs(10),
             promote_after_ticks: 100_000,
             version_bytes_max: u64::MAX,
@@ -159,6 +163,12 @@ impl Config {
             return invalid(format!(
                 "slots_max {} is not in 4..={SLOTS_MAX}",
                 self.slots_max
+            ));
+        }
+        if self.slots_reserved >= self.slots_max {
+            return invalid(format!(
+                "slots_reserved {} is not below slots_max {}",
+                self.slots_reserved, self.slots_max
             ));
         }
         if self.log_segment_bytes > SEGMENT_BYTES_MAX

@@ -186,7 +186,10 @@ impl Database {
     pub fn begin_with(&self, options: TransactionOptions) -> Result<Transaction> {
         let engine = &self.shared.engine;
         let timeout = options.slot_timeout.unwrap_or(engine.config.slot_timeout);
-        let inner = engine.manager.begin(inner_options(options), timeout)?;
+        let mut inner = engine.manager.begin(inner_options(options), timeout)?;
+        if options.leaves_reserved && self.is_reserved(inner.slot()) {
+            inner = self.begin_elsewhere(inner, options, timeout)?;
+        }
         Ok(Transaction::new(self.token(inner.slot()), inner))
     }
 
@@ -358,7 +361,7 @@ impl Drop for Shared {
     }
 }
 
-fn inner_options(options: TransactionOptions) -> Options {
+pub(crate) fn inner_options(options: TransactionOptions) -> Options {
     Options {
         isolation: options.isolation,
         durability: options.durability,

@@ -72,6 +72,7 @@ mod newer;
 mod open;
 mod options;
 mod recovery;
+mod reserve;
 mod schema;
 mod share;
 mod statement;

@@ -19,6 +19,8 @@ pub struct TransactionOptions {
     pub class: Class,
     /// How long to wait for a worker slot; `None`: [`Config::slot_timeout`](crate::Config::slot_timeout).
     pub slot_timeout: Option<Duration>,
+    /// It leaves the slots that are kept back ([`Config::slots_reserved`](crate::Config::slots_reserved)) to others.
+    pub leaves_reserved: bool,
 }
 
 impl Default for TransactionOptions {
@@ -29,6 +31,7 @@ impl Default for TransactionOptions {
             read_only: false,
             class: Class::Auto,
             slot_timeout: None,
+            leaves_reserved: false,
         }
     }
 }
@@ -59,6 +62,13 @@ impl TransactionOptions {
     #[must_use]
     pub fn class(mut self, class: Class) -> Self {
         self.class = class;
+        self
+    }
+
+    /// Leaves the slots that are kept back to others.
+    #[must_use]
+    pub fn leaves_reserved(mut self, leaves: bool) -> Self {
+        self.leaves_reserved = leaves;
         self
     }
 

@@ -109,7 +109,7 @@ impl Drop for Follower<'_> {
 }
 
 impl Database {
-    /// A transaction that sees what the shared snapshot's sees. None if no slot is free for it: nothing is waited for, since those who have
+    /// A transaction that sees what the shared snapshot's sees. None if no slot is free for it, but for those that are kept back: nothing is waited for, since those who have
     /// slots may be waiting for followers, too. None under another [`Protocol`](crate::Protocol) than the product's.
     ///
     /// # Errors
@@ -122,6 +122,7 @@ impl Database {
             });
         }
         let inner = engine.manager.follow(&shared.snapshot, shared.command)?;
+        let inner = inner.filter(|inner| !self.is_reserved(inner.slot()));
         Ok(inner.map(|inner| Follower {
             transaction: Transaction::new(self.token(inner.slot()), inner),
             touched: shared.touched.clone(),

@@ -61,13 +61,14 @@ fn a_handle_of_an_earlier_opening_is_refused() {
 
 #[test]
 fn settings_beyond_every_limit_are_refused_before_anything_is_made() {
-    let cases: [(&str, fn(&mut Config)); 14] = [
+    let cases: [(&str, fn(&mut Config)); 15] = [
         ("page_size", |c| c.page_size = 0),
         ("page_size", |c| c.page_size = usize::MAX),
         ("pool_bytes", |c| c.pool_bytes = 0),
         ("slots_max", |c| c.slots_max = 0),
         ("slots_max", |c| c.slots_max = u16::MAX - 2),
         ("slots_max", |c| c.slots_max = u16::MAX),
+        ("slots_reserved", |c| c.slots_reserved = c.slots_max),
         ("slot buffers", |c| c.slot_buffer_bytes = 1 << 63),
         ("slot_buffer_bytes", |c| c.slot_buffer_bytes += 1),
         ("log_segment_bytes", |c| c.slot_buffer_bytes = 1 << 40),

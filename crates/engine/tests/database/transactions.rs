@@ -1,6 +1,7 @@
 //! The embedded API, one claim a test.
 
 use std::sync::Arc;
+use std::time::Duration;
 use vellum::{Config, Database, Durability, Error, Isolation, TransactionOptions};
 use vellum_io::{Directory, MemoryDirectory};
 
@@ -269,4 +270,36 @@ fn bulk_load_is_visible_as_a_whole_or_not_at_all() {
     assert_eq!(tx.count(&table, ..).unwrap(), 5001);
     let big = tx.get(&table, &1007u32.to_be_bytes(), <[u8]>::len).unwrap();
     assert_eq!(big, Some(20_000));
+}
+
+#[test]
+fn slots_that_are_kept_back_are_left_by_ordinary_transactions() {
+    let directory: Arc<dyn Directory> = Arc::new(MemoryDirectory::new());
+    let mut config = small();
+    (config.slots_max, config.slots_reserved) = (6, 2);
+    let database = Database::open_directory(directory, config).unwrap();
+    let now = TransactionOptions::default().slot_timeout(Duration::ZERO);
+    let ordinary = || database.begin_with(now.leaves_reserved(true));
+    // This thread has had all of them: its last one is one of those that are kept back.
+    let all: Vec<_> = (0..6).map(|_| database.begin_with(now).unwrap()).collect();
+    let is_full = |begun: Result<_, Error>| matches!(begun, Err(Error::Timeout { .. }));
+    assert!(is_full(database.begin_with(now)));
+    drop(all);
+    let mut held: Vec<_> = (0..4).map(|_| ordinary().unwrap()).collect();
+    assert!(is_full(ordinary()));
+    let short = now.slot_timeout(Duration::from_millis(20));
+    assert!(is_full(database.begin_with(short.leaves_reserved(true))));
+    let kept = [database.begin().unwrap(), database.begin().unwrap()];
+    assert!(is_full(ordinary()) && is_full(database.begin_with(now)));
+    // Who waits gets the first that he may have.
+    let waits = now
+        .slot_timeout(Duration::from_secs(60))
+        .leaves_reserved(true);
+    std::thread::scope(|scope| {
+        let waiter = scope.spawn(|| database.begin_with(waits).map(drop));
+        drop(kept);
+        let own = database.begin_with(now).unwrap();
+        drop((own, held.pop()));
+        assert!(waiter.join().unwrap().is_ok());
+    });
 }

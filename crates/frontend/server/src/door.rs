@@ -17,6 +17,7 @@ use crate::server::Shared;
 use crate::sessions::too_many;
 use crate::stream::Socket;
 use crate::wire::outbound::Outbound;
+use crate::wire::report::Report;
 use mio::unix::SourceFd;
 use mio::{Events, Interest, Poll, Token, Waker};
 use rustix::net::sockopt;
@@ -37,7 +38,7 @@ const WAKE: Token = Token(usize::MAX);
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 /// How long a client that was refused has for reading why, and how many may read at a time.
 const REFUSED_PATIENCE: Duration = Duration::from_secs(1);
-const REFUSED_MAX: usize = 256;
+pub const REFUSED_MAX: usize = 64;
 /// How soon a client that vanished without a word is noticed: idle time, then probes.
 const KEEPALIVE_IDLE: Duration = Duration::from_secs(60);
 const KEEPALIVE_INTERVAL: Duration = Duration::from_secs(20);
@@ -83,7 +84,7 @@ pub struct Door {
     deadlines: BTreeSet<(u64, usize)>,
     /// When accepting is tried again.
     accept_again: Option<u64>,
-    /// Sockets of clients that were told that there are too many, with the moment when they are closed: closed at once, with what the client has said unread,
+    /// Sockets of clients that were told why they are not let in, with the moment when they are closed: closed at once, with what the client has said unread,
     /// they would be reset, and it might never read why.
     refused: VecDeque<(u64, Arc<Socket>)>,
 }
@@ -260,6 +261,8 @@ impl Door {
                 }
                 Err(error) => {
                     tracing::warn!(%error, "cannot accept a connection");
+                    // Descriptors that nobody misses.
+                    self.refused.clear();
                     let pause = u64::try_from(ACCEPT_PAUSE.as_nanos()).unwrap_or(u64::MAX);
                     self.accept_again = Some(monotonic_nanos().saturating_add(pause));
                     return;
@@ -272,8 +275,21 @@ impl Door {
     fn let_in(&mut self, socket: Socket) {
         let (shared, socket) = (&self.shared, Arc::new(socket));
         shared.counts.accepted.fetch_add(1, Ordering::Relaxed);
-        let Some(login) = shared.sessions.begin_login() else {
-            self.refuse(socket);
+        if let Some(address) = socket.address()
+            && !shared.rules.may_admit(address)
+        {
+            let text = format!(
+                "no pg_hba.conf entry for host \"{}\"",
+                address.ip().to_canonical()
+            );
+            tracing::debug!(%address, "no rule lets anybody in from there");
+            self.refuse(socket, &Report::fatal("28000", text));
+            return;
+        }
+        // Of all that a login may take, where others wait.
+        let patience = Duration::from_secs(shared.settings.login_timeout_seconds) / 4;
+        let Some(login) = shared.sessions.begin_login(&socket, patience) else {
+            self.refuse(socket, &too_many());
             return;
         };
         let (of_work, of_client) = (shared.clone(), socket.clone());
@@ -283,16 +299,16 @@ impl Door {
         });
         if let Err(error) = handed {
             tracing::error!(%error, "no thread for a new connection");
-            self.refuse(socket);
+            self.refuse(socket, &too_many());
         }
     }
 
-    /// Tells a client that there are too many, without waiting for it: what does not fit into the socket's buffer, which is empty, is
+    /// Tells a client why it is not let in, without waiting for it: what does not fit into the socket's buffer, which is empty, is
     /// not told.
-    fn refuse(&mut self, socket: Arc<Socket>) {
+    fn refuse(&mut self, socket: Arc<Socket>, why: &Report) {
         self.shared.counts.refused.fetch_add(1, Ordering::Relaxed);
         let mut out = Outbound::new();
-        too_many().write(&mut out);
+        why.write(&mut out);
         let _ = (&mut &*socket).write(out.as_slice());
         socket.shut_down(Shutdown::Write);
         if self.refused.len() >= REFUSED_MAX {

@@ -27,7 +27,7 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore, oneshot};
 use tokio::time::Sleep;
 
 /// Connections at once.
-const CONNECTIONS_MAX: usize = 32;
+pub const CONNECTIONS_MAX: usize = 32;
 /// How long one stays, however many requests it is used for.
 const CONNECTION_TIME: Duration = Duration::from_secs(5);
 

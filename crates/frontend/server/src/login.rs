@@ -35,6 +35,7 @@ use vellum_sql::SessionOptions;
 /// A login under way.
 struct Entrance<'s> {
     shared: &'s Arc<Shared>,
+    login: &'s Login,
     stream: Stream,
     out: Outbound,
 }
@@ -67,6 +68,7 @@ pub fn run(shared: &Arc<Shared>, socket: Arc<Socket>, login: Login) -> Rest {
     let address = socket.address().map(display);
     let mut entrance = Entrance {
         shared,
+        login: &login,
         stream: Stream::new(socket),
         out: Outbound::new(),
     };
@@ -75,8 +77,8 @@ pub fn run(shared: &Arc<Shared>, socket: Arc<Socket>, login: Login) -> Rest {
         .set_deadline(Duration::from_secs(shared.settings.login_timeout_seconds));
     let turned = match entrance.let_in() {
         Ok((session, place)) => {
-            drop(login);
             let Entrance { stream, out, .. } = entrance;
+            drop(login);
             let limits = shared.limits.clone();
             return Box::new(Connection::new(
                 stream,
@@ -129,9 +131,9 @@ impl Entrance<'_> {
             Some(Method::Reject) => {
                 return Err(no_rule("pg_hba.conf rejects connection", origin, &startup).into());
             }
-            Some(Method::Trust) => self.account(&startup.user)?,
+            Some(Method::Trust) => self.account(&startup.user),
             Some(Method::Scram) => {
-                let account = self.account(&startup.user)?;
+                let account = self.account(&startup.user);
                 self.prove(&startup.user, account)?
             }
         };
@@ -186,6 +188,7 @@ impl Entrance<'_> {
             let Some(first) = startup::read(&mut self.stream)? else {
                 return Err(Turned::Away);
             };
+            self.login.has_spoken();
             match first? {
                 First::Startup(startup) => return Ok(startup),
                 First::Cancel { process, key } => {
@@ -230,8 +233,8 @@ impl Entrance<'_> {
         }
     }
 
-    fn account(&self, user: &str) -> Result<Option<Account>, Turned> {
-        credentials::account(&self.shared.database, user).map_err(|error| refused(error).into())
+    fn account(&self, user: &str) -> Option<Account> {
+        credentials::account(&self.shared.database, user)
     }
 
     /// Has the client prove that it knows the password of a role.
@@ -265,8 +268,18 @@ impl Entrance<'_> {
         let data = reader
             .value()
             .and_then(|data| reader.end().map(|()| data))
-            .map_err(Report::ends_connection)?
-            .unwrap_or_default();
+            .map_err(Report::ends_connection)?;
+        let asked_for;
+        let data: &[u8] = match data {
+            Some(data) => data,
+            // What it would have begun with is what it answers an empty challenge with.
+            None => {
+                self.out.authentication_sasl_continue(b"");
+                self.send()?;
+                asked_for = self.password_message(&mut inbound)?;
+                &asked_for
+            }
+        };
         let (exchange, answer) = Exchange::begin(mechanism, data, verifier, end_point.as_deref())??;
         self.out.authentication_sasl_continue(&answer);
         self.send()?;

@@ -11,13 +11,13 @@ use crate::auth::rules::Rules;
 use crate::auth::verifier::KEY_BYTES;
 use crate::connection::Limits;
 use crate::crew::Crew;
-use crate::door::{self, Bell, Door};
+use crate::door::{self, Bell, Door, REFUSED_MAX};
 use crate::exposition::Counts;
 use crate::files;
-use crate::http::Http;
+use crate::http::{CONNECTIONS_MAX, Http};
 use crate::listen;
 use crate::secret;
-use crate::sessions::Sessions;
+use crate::sessions::{LOGINS_MAX, Sessions};
 use crate::settings::{Settings, SettingsError, limit_versions};
 use crate::tls::Tls;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
@@ -41,8 +41,8 @@ const SPILL: &str = "spill";
 const SPILL_BYTES_LEAST: u64 = 256 << 20;
 /// How long cancelled statements may take to notice, and then sockets that were cut off.
 const LAST_GRACE: Duration = Duration::from_secs(5);
-/// Descriptors that the database and the server need beside one for each client.
-const OTHER_DESCRIPTORS: u64 = 256;
+/// Descriptors that the database needs: files of tables, of the log, of what queries write beside; and the server for itself.
+const OTHER_DESCRIPTORS: usize = 1024;
 
 /// What all threads of a server share.
 #[derive(Debug)]
@@ -138,8 +138,7 @@ impl Server {
         let rules = read_rules(&settings)?;
         listen::check(&settings, &rules)?;
         files::make_directory(&settings.data)?;
-        let connections = u64::try_from(settings.connections_max).unwrap_or(u64::MAX);
-        allow_descriptors(connections.saturating_add(OTHER_DESCRIPTORS));
+        allow_descriptors(descriptors(settings.connections_max));
         let engine = open_engine(&settings)?;
         // The engine refuses a directory that holds something else, so this one is ours.
         files::make_directory_private(&settings.data)?;
@@ -328,6 +327,7 @@ fn open_engine(settings: &Settings) -> Result<Database, StartError> {
     let mut config = Config::default().pool_bytes(settings.pool_mib << 20);
     config.log_bytes_max = settings.log_mib_max << 20;
     config.slots_max = settings.transactions_max;
+    config.slots_reserved = u16::try_from(settings.connections_reserved).unwrap_or(u16::MAX);
     let config = limit_versions(config, settings.version_mib_max, settings.version_policy)?;
     Database::open(&settings.data, config).map_err(|error| StartError::Database {
         directory: settings.data.display().to_string(),
@@ -335,21 +335,32 @@ fn open_engine(settings: &Settings) -> Result<Database, StartError> {
     })
 }
 
-/// Raises the limit of descriptors as far as it may be raised. What is missing shows when clients come.
+/// Most descriptors that are in use at a time: whoever comes to the door, and however many, the database has its own.
+fn descriptors(connections_max: usize) -> u64 {
+    let strangers = LOGINS_MAX + REFUSED_MAX + CONNECTIONS_MAX;
+    let all = connections_max.saturating_add(strangers + OTHER_DESCRIPTORS);
+    u64::try_from(all).unwrap_or(u64::MAX)
+}
+
+/// Raises the limit of descriptors to what the system allows. What is missing shows when clients come.
 fn allow_descriptors(wanted: u64) {
     let limit = getrlimit(Resource::Nofile);
-    if limit.current.is_none_or(|current| current >= wanted) {
-        return;
+    // Without a limit of the limit there may be one of the system all the same, which is not told.
+    let most = limit.maximum.unwrap_or(wanted);
+    if limit.current.is_some_and(|current| current < most) {
+        let raised = setrlimit(
+            Resource::Nofile,
+            Rlimit {
+                current: Some(most),
+                maximum: limit.maximum,
+            },
+        );
+        if let Err(error) = raised {
+            tracing::warn!(%error, "the limit of descriptors stays as it is");
+        }
     }
-    let allowed = limit.maximum.map_or(wanted, |maximum| maximum.min(wanted));
-    let raised = setrlimit(
-        Resource::Nofile,
-        Rlimit {
-            current: Some(allowed),
-            maximum: limit.maximum,
-        },
-    );
-    if raised.is_err() || allowed < wanted {
+    let allowed = getrlimit(Resource::Nofile).current;
+    if let Some(allowed) = allowed.filter(|allowed| *allowed < wanted) {
         tracing::warn!(
             allowed,
             wanted,

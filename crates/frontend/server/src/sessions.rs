@@ -2,7 +2,8 @@
 //!
 //! Invariants:
 //! - N1: at most `connections_max` sessions; the last `connections_reserved` of them are for the superuser.
-//! - N2: at most [`LOGINS_MAX`] logins are under way, so that a flood of connections that say nothing takes no more threads.
+//! - N2: at most [`LOGINS_MAX`] logins are under way, so that a flood of connections that say nothing takes no more threads. One more takes the place of the oldest
+//!   one that has not sent its first packet, or that takes long: strangers who say nothing keep nobody out, and no request to cancel.
 //! - N3: a key of a session is compared in constant time, and whether a process exists cannot be told from outside.
 //!
 //! Concurrency: one mutex, held for a look-up; a session's own counters are written by its thread alone.
@@ -11,11 +12,13 @@ use crate::auth::credentials::Account;
 use crate::secret;
 use crate::stream::Socket;
 use crate::wire::report::Report;
+use std::collections::BTreeMap;
 use std::io;
 use std::net::Shutdown;
-use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
+use vellum_base::clock::monotonic_nanos;
 use vellum_base::maps::HashMap;
 use vellum_sql::CancelHandle;
 
@@ -29,7 +32,6 @@ pub struct Sessions {
     one_ended: Condvar,
     connections_max: usize,
     reserved: usize,
-    logins: AtomicUsize,
     stopping: AtomicBool,
     /// What sessions that ended had counted.
     ended: Tally,
@@ -39,6 +41,19 @@ pub struct Sessions {
 struct State {
     seats: HashMap<u32, Arc<Seat>>,
     next_process: u32,
+    /// Logins under way, in the order in which they came.
+    logins: BTreeMap<u64, Entering>,
+    next_login: u64,
+}
+
+/// A login under way.
+#[derive(Debug)]
+struct Entering {
+    socket: Arc<Socket>,
+    /// When it came, by the monotonic clock.
+    since: u64,
+    /// Its first packet has come.
+    has_spoken: bool,
 }
 
 /// A session, as others see it.
@@ -108,6 +123,7 @@ pub struct Place {
 #[derive(Debug)]
 pub struct Login {
     sessions: Arc<Sessions>,
+    number: u64,
 }
 
 impl Sessions {
@@ -119,7 +135,6 @@ impl Sessions {
             one_ended: Condvar::new(),
             connections_max,
             reserved,
-            logins: AtomicUsize::new(0),
             stopping: AtomicBool::new(false),
             ended: Tally::default(),
         })
@@ -129,14 +144,40 @@ impl Sessions {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// A place for a login; none if too many are under way (N2).
-    pub fn begin_login(self: &Arc<Self>) -> Option<Login> {
-        let login = Login {
-            sessions: self.clone(),
+    /// A place for the login of a client; none if too many are under way, and none of them makes way (N2): one that has sent its first packet does if it
+    /// has taken longer than `patience`.
+    pub fn begin_login(
+        self: &Arc<Self>,
+        socket: &Arc<Socket>,
+        patience: Duration,
+    ) -> Option<Login> {
+        let now = monotonic_nanos();
+        let mut state = self.lock();
+        if state.logins.len() >= LOGINS_MAX {
+            let patience = u64::try_from(patience.as_nanos()).unwrap_or(u64::MAX);
+            let silent = state.logins.iter().find(|(_, login)| !login.has_spoken);
+            let late = || {
+                let mut all = state.logins.iter();
+                all.find(|(_, login)| now.saturating_sub(login.since) >= patience)
+            };
+            let number = silent.or_else(late).map(|(number, _)| *number)?;
+            if let Some(login) = state.logins.remove(&number) {
+                // Its thread sees the end, and ends.
+                login.socket.shut_down(Shutdown::Both);
+            }
+        }
+        let number = state.next_login;
+        state.next_login += 1;
+        let login = Entering {
+            socket: socket.clone(),
+            since: now,
+            has_spoken: false,
         };
-        let before = self.logins.fetch_add(1, Ordering::Relaxed);
-        // Dropping it counts it off.
-        (before < LOGINS_MAX).then_some(login)
+        state.logins.insert(number, login);
+        Some(Login {
+            sessions: self.clone(),
+            number,
+        })
     }
 
     /// A place for a session of a role (N1).
@@ -259,7 +300,7 @@ impl Sessions {
 
     /// Logins under way.
     pub fn logins(&self) -> usize {
-        self.logins.load(Ordering::Relaxed)
+        self.lock().logins.len()
     }
 
     /// Most sessions.
@@ -322,9 +363,19 @@ impl Drop for Place {
     }
 }
 
+impl Login {
+    /// The client's first packet has come.
+    pub fn has_spoken(&self) {
+        if let Some(login) = self.sessions.lock().logins.get_mut(&self.number) {
+            login.has_spoken = true;
+        }
+    }
+}
+
 impl Drop for Login {
     fn drop(&mut self) {
-        self.sessions.logins.fetch_sub(1, Ordering::Relaxed);
+        // Gone already, if it had to make way.
+        self.sessions.lock().logins.remove(&self.number);
     }
 }
 
@@ -332,6 +383,8 @@ impl Drop for Login {
 mod tests {
     use super::*;
     use std::os::unix::net::UnixStream;
+
+    const LONG: Duration = Duration::from_secs(600);
 
     fn socket() -> Arc<Socket> {
         Arc::new(Socket::unix(UnixStream::pair().unwrap().0))
@@ -412,13 +465,32 @@ mod tests {
     }
 
     #[test]
-    fn logins_are_bounded() {
+    fn logins_are_bounded_and_those_that_say_nothing_make_way() {
         let sessions = Sessions::new(3, 1);
-        let logins: Vec<Login> = (0..LOGINS_MAX)
-            .map(|_| sessions.begin_login().unwrap())
-            .collect();
-        assert!(sessions.begin_login().is_none());
-        drop(logins);
+        let begin = |patience| {
+            let (ours, theirs) = UnixStream::pair().unwrap();
+            let login = sessions.begin_login(&Arc::new(Socket::unix(ours)), patience);
+            (login, theirs)
+        };
+        let is_open = |mut client: &UnixStream| {
+            client.set_nonblocking(true).unwrap();
+            std::io::Read::read(&mut client, &mut [0]).is_err()
+        };
+        let logins: Vec<_> = (0..LOGINS_MAX).map(|_| begin(LONG)).collect();
+        for (login, _) in &logins {
+            login.as_ref().unwrap().has_spoken();
+        }
+        let (refused, _client) = begin(LONG);
+        assert!(refused.is_none(), "all of them are proving themselves");
+        sessions.lock().logins.get_mut(&7).unwrap().has_spoken = false;
+        let (login, client) = begin(LONG);
+        assert!(login.is_some() && is_open(&client));
+        let open = |at: &usize| is_open(&logins[*at].1);
+        let gone: Vec<usize> = (0..LOGINS_MAX).filter(|at| !open(at)).collect();
+        assert_eq!(gone, [7], "only the silent one made way");
+        login.as_ref().unwrap().has_spoken();
+        assert!(begin(Duration::ZERO).0.is_some() && !open(&0), "late");
+        drop((logins, login));
         assert_eq!(sessions.logins(), 0);
     }
 

@@ -42,7 +42,7 @@ pub struct Settings {
     pub insecure_http: bool,
     /// Most sessions.
     pub connections_max: usize,
-    /// Of these, for the superuser.
+    /// Of these, for superusers; and as many of the transactions.
     pub connections_reserved: usize,
     /// Longest message of a client, in MiB.
     pub message_mib_max: usize,
@@ -70,7 +70,7 @@ pub struct Settings {
     pub log_mib_max: u64,
     /// Most of the temporary files of queries together, in MiB; 0 for half of what is free where they are when the server starts, 256 at least.
     pub spill_mib_max: u64,
-    /// Most transactions at once.
+    /// Most transactions at once, the last [`connections_reserved`](Self::connections_reserved) of them superusers'.
     pub transactions_max: u16,
     /// Most of old versions, on disk and in memory together, in MiB; 0 for no limit.
     pub version_mib_max: u64,
@@ -220,6 +220,9 @@ impl Settings {
         if self.connections_reserved >= self.connections_max {
             return invalid("connections_reserved must be below connections_max");
         }
+        if self.connections_reserved >= usize::from(self.transactions_max) {
+            return invalid("connections_reserved must be below transactions_max");
+        }
         if !(1..=1024).contains(&self.message_mib_max) {
             return invalid("message_mib_max is not in 1..=1024");
         }
@@ -283,10 +286,11 @@ mod tests {
 
     #[test]
     fn values_that_make_no_sense_are_refused() {
-        let cases: [fn(&mut Settings); 10] = [
+        let cases: [fn(&mut Settings); 11] = [
             |s| s.data = PathBuf::new(),
             |s| (s.listen, s.unix_socket) = (vec![], false),
             |s| s.connections_reserved = s.connections_max,
+            |s| s.transactions_max = 3,
             |s| s.message_mib_max = 0,
             |s| s.login_timeout_seconds = 0,
             |s| s.pool_mib = 0,

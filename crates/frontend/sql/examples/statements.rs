@@ -34,9 +34,6 @@ impl Sink for Nowhere {
     fn notice(&mut self, _: &Fields) -> Told {
         Ok(())
     }
-    fn parameter_status(&mut self, _: &str, _: &str) -> Told {
-        Ok(())
-    }
     fn copy_in(&mut self, _: &CopyShape) -> Told {
         Ok(())
     }
@@ -130,7 +127,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         ("end", "END"),
     ] {
         session.parse(name, text, &[])?;
-        session.sync(&mut sink)?;
+        session.sync()?;
     }
     // Caches of the session, and of the allocator.
     for _ in 0..3 {

@@ -183,13 +183,9 @@ impl SqlDatabase {
         self.shared.activities.tally().compiled
     }
 
-    /// The role of this name; `None` if there is none.
-    ///
-    /// # Errors
-    /// What the engine reports.
-    pub fn role(&self, name: &str) -> Result<Option<Role>> {
-        let transaction = self.engine().begin()?;
-        roles::find(&transaction, name)
+    /// The role of this name, as it was committed last; `None` if there is none. Begins no transaction: who logs in waits for no slot.
+    pub fn role(&self, name: &str) -> Option<Arc<Role>> {
+        self.shared.catalog.now().role(name).cloned()
     }
 
     /// Sets a role's SCRAM-SHA-256 verifier (see [`Role::verifier`]); `None` takes its password away. Durable on return.

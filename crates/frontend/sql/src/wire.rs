@@ -187,12 +187,6 @@ pub trait Sink {
     /// [`Gone`].
     fn notice(&mut self, notice: &Fields) -> Told;
 
-    /// A setting that clients are told of has changed.
-    ///
-    /// # Errors
-    /// [`Gone`].
-    fn parameter_status(&mut self, name: &str, value: &str) -> Told;
-
     /// The session waits for data: it is handed over by `Session::copy_data`, ended by `copy_done` or `copy_fail`.
     ///
     /// # Errors

@@ -111,10 +111,6 @@ impl Sink for Heard {
         Ok(())
     }
 
-    fn parameter_status(&mut self, _: &str, _: &str) -> Told {
-        Ok(())
-    }
-
     fn copy_in(&mut self, _: &CopyShape) -> Told {
         Ok(())
     }
@@ -241,7 +237,7 @@ fn say(session: &mut Session, step: &Step) -> Result<(), SqlError> {
         } => {
             let told = say_extended(session, step, parameters, *binary, *rows, heard);
             // Sync comes after an error, too.
-            let synced = session.sync(heard);
+            let synced = session.sync();
             told.and(synced)
         }
     }

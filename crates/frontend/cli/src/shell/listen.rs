@@ -86,10 +86,6 @@ impl Sink for Listener<'_> {
         Ok(())
     }
 
-    fn parameter_status(&mut self, _: &str, _: &str) -> Told {
-        Ok(())
-    }
-
     fn copy_in(&mut self, _: &CopyShape) -> Told {
         Ok(())
     }

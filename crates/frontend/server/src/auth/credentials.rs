@@ -8,7 +8,7 @@ use crate::files;
 use crate::secret;
 use std::io;
 use std::path::{Path, PathBuf};
-use vellum_sql::{SqlDatabase, SqlError};
+use vellum_sql::SqlDatabase;
 
 /// The role that owns everything, and the name of the database.
 pub const SUPERUSER: &str = "vellum";
@@ -34,20 +34,17 @@ pub struct Account {
     pub login: bool,
 }
 
-/// Looks a role up; none if there is none. Blocks for pages.
-///
-/// # Errors
-/// The engine's.
-pub fn account(database: &SqlDatabase, name: &str) -> Result<Option<Account>, SqlError> {
+/// Looks a role up; none if there is none.
+pub fn account(database: &SqlDatabase, name: &str) -> Option<Account> {
     let role = database.role(name)?;
-    Ok(role.map(|role| Account {
+    Some(Account {
         oid: role.oid,
         connections_max: role.connections_max,
         verifier: role.current_verifier().and_then(Verifier::parse),
         superuser: role.superuser,
         login: role.login,
-        name: role.name,
-    }))
+        name: role.name.clone(),
+    })
 }
 
 /// The verifier of a password that a statement sets, with a salt of its own; `None` if there are no random bytes for that.
@@ -65,8 +62,7 @@ pub fn make_first_password(
     directory: &Path,
     database: &SqlDatabase,
 ) -> io::Result<Option<PathBuf>> {
-    let account = account(database, SUPERUSER).map_err(io::Error::other)?;
-    if account.is_some_and(|account| account.verifier.is_some()) {
+    if account(database, SUPERUSER).is_some_and(|account| account.verifier.is_some()) {
         return Ok(None);
     }
     let path = directory.join(PASSWORD_FILE);
@@ -113,7 +109,7 @@ mod tests {
         let mode = fs::metadata(&path).unwrap().permissions().mode();
         assert_eq!(mode & 0o777, 0o600);
         let password = fs::read_to_string(&path).unwrap();
-        let kept = account(&database, SUPERUSER).unwrap().unwrap();
+        let kept = account(&database, SUPERUSER).unwrap();
         assert!(kept.superuser && kept.login);
         let verifier = kept.verifier.unwrap();
         let again = Verifier::with_salt(password.trim_end(), &verifier.salt, verifier.iterations);
@@ -126,7 +122,7 @@ mod tests {
                 .is_none()
         );
         assert!(!path.exists());
-        assert!(account(&database, "eve").unwrap().is_none());
+        assert!(account(&database, "eve").is_none());
     }
 
     #[test]

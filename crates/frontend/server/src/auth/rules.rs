@@ -125,6 +125,27 @@ impl Rules {
             .map(|rule| rule.method)
     }
 
+    /// Whether anybody is let in from an address, whoever he says that he is, with TLS or without.
+    pub fn may_admit(&self, address: SocketAddr) -> bool {
+        let covers = |rule: &&Rule| {
+            rule.transport != Transport::Local
+                && rule
+                    .network
+                    .is_none_or(|network| network.contains(address.ip()))
+        };
+        let refuses_all = |rule: &&Rule| {
+            rule.method == Method::Reject
+                && rule.transport == Transport::Host
+                && (&rule.databases, &rule.users) == (&Names::All, &Names::All)
+        };
+        let mut known = self
+            .rules
+            .iter()
+            .filter(covers)
+            .take_while(|rule| !refuses_all(rule));
+        known.any(|rule| rule.method != Method::Reject)
+    }
+
     /// Whether a client on another machine may come in without showing anything.
     pub fn trusts_strangers(&self) -> bool {
         self.rules.iter().any(|rule| {

@@ -80,11 +80,6 @@ impl Sink for Answers<'_> {
         self.told()
     }
 
-    fn parameter_status(&mut self, name: &str, value: &str) -> Told {
-        self.out.parameter_status(name, value);
-        self.told()
-    }
-
     fn copy_in(&mut self, shape: &CopyShape) -> Told {
         copy_response(self.out, b'G', shape);
         // The client waits for it before it sends anything.

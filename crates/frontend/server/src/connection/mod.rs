@@ -15,6 +15,8 @@
 //! - P2: whatever a message contains, the answer is an error of this connection. What follows a broken frame cannot be
 //!   read, so that ends it (FATAL); what follows a broken body can.
 //! - P3: after an error in an extended query nothing is done before the next Sync.
+//! - P4: idle limits are counted from ReadyForQuery, or else from the last whole message, to the next whole one.
+//! - P5: what clients are told of settings is told before ReadyForQuery, whatever has changed them: a statement, the end of a transaction or a COPY, an error.
 //!
 //! Concurrency: one thread at a time.
 
@@ -83,8 +85,11 @@ pub struct Connection {
     mode: Mode,
     /// An error waits to be sent although nobody asked for a flush.
     urgent: bool,
-    /// The client was told that it may say something new, and has not: what it is late with is counted from there.
+    /// The client was told that it may say something new, and has not.
     awaited: bool,
+    /// Since when nothing whole has come from it (monotonic, nanoseconds), once somebody has asked: whatever wakes the connection, and bytes of a message that does
+    /// not end, leave it (P4).
+    silent_since: Option<u64>,
     /// How long it waits for its client.
     pause: Duration,
     crew: Crew,
@@ -160,6 +165,7 @@ impl Connection {
             mode: Mode::Serving,
             urgent: false,
             awaited: false,
+            silent_since: None,
             pause: PAUSE,
             crew,
             limits,
@@ -238,7 +244,12 @@ impl Connection {
             }
             Wake::Expired if matches!(self.mode, Mode::Copying { .. }) => self.wake(Wake::Told),
             Wake::Expired => {
-                let report = if self.session.status() == TransactionStatus::Idle {
+                match self.end_pipeline().transpose() {
+                    Some(Ok(())) => return self.serve(),
+                    Some(Err(end)) => return self.end(end),
+                    None => {}
+                }
+                let report = if !self.is_in_transaction() {
                     let text = "terminating connection due to idle-session timeout";
                     Report::fatal("57P05", text)
                 } else {
@@ -262,6 +273,9 @@ impl Connection {
             }
             if let Err(error) = self.keep_pace() {
                 return self.end(End::Lost(error));
+            }
+            if !self.inbound.is_empty() && self.is_overdue() {
+                return self.wake(Wake::Expired);
             }
             match self.inbound.fill(&mut self.stream) {
                 Ok(0) => {
@@ -318,14 +332,22 @@ impl Connection {
         if self.out.is_empty() {
             self.out.release();
         }
+        // What it has waited for by now counts.
+        let pause = u64::try_from(self.pause.as_nanos()).unwrap_or(u64::MAX);
+        let deadline = self.deadline(monotonic_nanos().saturating_sub(pause));
+        Rest::Parked(self, deadline)
+    }
+
+    /// When its client has to have said something whole. If nobody has asked since it did, it says nothing since `now`.
+    fn deadline(&mut self, now: u64) -> Option<u64> {
+        let of_statement = self.session.deadline();
         if matches!(self.mode, Mode::Copying { .. }) {
             // It is not idle: it is in the middle of a statement.
-            let deadline = self.session.copy_deadline();
-            return Rest::Parked(self, deadline);
+            return of_statement;
         }
-        let (name, limit) = match self.session.status() {
-            TransactionStatus::Idle => ("idle_session_timeout", self.limits.idle),
-            TransactionStatus::InBlock | TransactionStatus::Failed => (
+        let (name, limit) = match self.is_in_transaction() {
+            false => ("idle_session_timeout", self.limits.idle),
+            true => (
                 "idle_in_transaction_session_timeout",
                 self.limits.idle_in_transaction,
             ),
@@ -335,23 +357,37 @@ impl Connection {
             true => self.session.milliseconds(name),
             false => 0,
         };
-        let idle = match own {
+        let limit = match own {
             0 => limit,
             own => Some(Duration::from_millis(own)),
         };
-        let deadline = idle.map(|idle| {
-            let left = idle.saturating_sub(self.pause);
-            let nanos = u64::try_from(left.as_nanos()).unwrap_or(u64::MAX);
-            monotonic_nanos().saturating_add(nanos)
+        let since = *self.silent_since.get_or_insert(now);
+        let of_silence = limit.map(|limit| {
+            let nanos = u64::try_from(limit.as_nanos()).unwrap_or(u64::MAX);
+            since.saturating_add(nanos)
         });
-        Rest::Parked(self, deadline)
+        [of_statement, of_silence].into_iter().flatten().min()
+    }
+
+    /// Whether its client, which has said a part of a message, is late with the rest.
+    fn is_overdue(&mut self) -> bool {
+        let now = monotonic_nanos();
+        self.deadline(now).is_some_and(|deadline| deadline <= now)
+    }
+
+    /// Whether a transaction is open, in a block or in a pipeline, or has failed and waits for its end.
+    fn is_in_transaction(&self) -> bool {
+        self.session.status() != TransactionStatus::Idle || self.session.has_open_transaction()
     }
 
     /// ReadyForQuery, and the write that every group of messages ends with (P1).
     fn ready(&mut self) -> Result<(), End> {
         self.tell_news();
+        for (name, value) in self.session.changed_statuses() {
+            self.out.parameter_status(name, &value);
+        }
         self.out.ready(self.session.status().byte());
-        self.awaited = true;
+        (self.awaited, self.silent_since) = (true, None);
         self.flush()
     }
 
@@ -382,7 +418,7 @@ impl Connection {
                 let _ = self.flush();
             }
             End::Lost(error) => {
-                let open = self.session.status() != TransactionStatus::Idle;
+                let open = self.is_in_transaction();
                 if open || !matches!(error.kind(), io::ErrorKind::UnexpectedEof) {
                     tracing::info!(process, %error, open_transaction = open, "client lost");
                 }

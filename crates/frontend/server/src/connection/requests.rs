@@ -58,7 +58,7 @@ impl From<End> for Failure {
 impl Connection {
     /// Handles one message.
     pub(super) fn handle(&mut self, kind: u8, body: Range<usize>) -> Result<(), End> {
-        self.awaited = false;
+        (self.awaited, self.silent_since) = (false, None);
         match self.mode {
             Mode::Serving => {}
             Mode::Skipping if !matches!(kind, b'S' | b'X') => return Ok(()),
@@ -193,19 +193,8 @@ impl Connection {
 
     /// Sync: the end of a transaction that is no block, and an answer in any case.
     fn sync(&mut self) -> Result<(), End> {
-        let mut answers = Answers {
-            out: &mut self.out,
-            stream: &mut self.stream,
-            tally: &self.place.seat().tally,
-            lost: None,
-        };
-        let result = self.session.sync(&mut answers);
-        let lost = answers.lost.take();
-        match checked(result, lost) {
-            Ok(()) => {}
-            Err(Failure::Sql(error)) => self.tell(&error)?,
-            Err(Failure::Protocol(_)) => unreachable!("a session knows no protocol"),
-            Err(Failure::End(end)) => return Err(end),
+        if let Err(error) = self.session.sync() {
+            self.tell(&error)?;
         }
         self.ready()
     }
@@ -262,6 +251,16 @@ impl Connection {
             }
             None => Ok(()),
         }
+    }
+
+    /// Ends a pipeline whose statement takes too long: its client says nothing. What it has yet to say of it is skipped (P3).
+    pub(super) fn end_pipeline(&mut self) -> Result<Option<()>, End> {
+        let Some(error) = self.session.end_pipeline() else {
+            return Ok(None);
+        };
+        self.tell(&error)?;
+        self.urgent = true;
+        self.after_error(true).map(Some)
     }
 
     /// Handles a message while the client sends data.
@@ -329,6 +328,7 @@ impl Connection {
         };
         let most = self.limits.message_bytes_max;
         let text = format!("message of {bytes} bytes exceeds the limit of {most} bytes");
+        (self.awaited, self.silent_since) = (false, None);
         Tally::count(&self.place.seat().tally.errors, 1);
         Report::error("54000", text)
             .hint("The setting message_mib_max of the server is the limit.")

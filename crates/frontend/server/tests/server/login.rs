@@ -1,6 +1,6 @@
 //! How clients get in, and how they do not.
 
-use crate::support::{LONG, Message, Raw, World, message, start, startup};
+use crate::support::{LONG, Message, Raw, World, message, query, start, startup};
 use std::io::{Read, Write};
 use std::os::unix::fs::PermissionsExt;
 
@@ -229,20 +229,88 @@ fn one_connection_too_many_is_refused_and_the_superuser_has_places_left() {
 /// Symptom: a client that had sent its first message was reset, and never read why.
 #[test]
 fn regress_a_flood_of_logins_is_told_that_there_are_too_many() {
-    let world = World::trusting_with(|settings| settings.login_timeout_seconds = 30);
-    let mut alive = world.raw();
-    let silent: Vec<Raw> = (0..300).map(|_| Raw::new(world.address())).collect();
-    let mut late: Vec<Raw> = (0..50).map(|_| Raw::new(world.address())).collect();
-    for client in &mut late {
-        client.send(&startup(&[("user", "vellum")]));
+    let world = World::new(|settings| settings.login_timeout_seconds = 600);
+    let mut alive = world.client();
+    let begun = || {
+        let mut raw = Raw::new(world.address());
+        raw.send(&startup(&[("user", "vellum")]));
+        raw
+    };
+    let mut proving: Vec<Raw> = (0..256).map(|_| begun()).collect();
+    for client in &mut proving {
+        assert_eq!(client.receive().unwrap().kind, b'R');
     }
+    let mut late: Vec<Raw> = (0..50).map(|_| begun()).collect();
     for client in &mut late {
         let told = client.until_end();
         assert_eq!((told.len(), &*told[0].sqlstate()), (1, "53300"));
         assert_eq!(told[0].field(b'S').as_deref(), Some("FATAL"));
     }
-    drop(silent);
-    alive.assert_alive();
+    drop(proving);
+    alive.batch_execute("select 1").unwrap();
+}
+
+/// Symptom: for as long as a login may take they kept out everybody, and every request to cancel.
+#[test]
+fn regress_clients_that_say_nothing_keep_nobody_out() {
+    let world = World::trusting_with(|settings| settings.login_timeout_seconds = 600);
+    let mut silent: Vec<Raw> = (0..300).map(|_| Raw::new(world.address())).collect();
+    let mut raw = Raw::new(world.address());
+    let messages = raw.log_in("vellum");
+    raw.send(&query("select pg_sleep(600)"));
+    let key = &messages.last().unwrap().body;
+    loop {
+        let packet = [&16u32.to_be_bytes()[..], &80_877_102u32.to_be_bytes(), key].concat();
+        let mut canceller = Raw::new(world.address());
+        canceller.send(&packet);
+        assert!(canceller.until_end().is_empty());
+        // It may have been asked before the statement began.
+        let wait = std::time::Duration::from_millis(200);
+        raw.socket.set_read_timeout(Some(wait)).unwrap();
+        if raw.socket.peek(&mut [0]).is_ok() {
+            break;
+        }
+    }
+    raw.socket.set_read_timeout(Some(LONG)).unwrap();
+    let answers = raw.until_ready();
+    assert_eq!(answers.last().unwrap().sqlstate(), "57014");
+    assert!(silent[0].until_end().is_empty(), "the oldest made way");
+    raw.assert_alive();
+}
+
+#[test]
+fn who_comes_from_where_no_rule_lets_anybody_in_is_told_at_once() {
+    let rules = tempfile::NamedTempFile::new().unwrap();
+    let text =
+        "host all all 10.0.0.0/8 trust\nhost all all 127.0.0.1/32 reject\nhost all all all trust\n";
+    std::fs::write(rules.path(), text).unwrap();
+    let world = World::new(|settings| settings.host_rules = rules.path().into());
+    let mut raw = Raw::new(world.address());
+    let told = raw.until_end();
+    assert_eq!((told.len(), &*told[0].sqlstate()), (1, "28000"));
+    let text = "no pg_hba.conf entry for host \"127.0.0.1\"";
+    assert_eq!(told[0].field(b'M').as_deref(), Some(text));
+}
+
+#[test]
+fn a_client_may_wait_for_an_empty_challenge_before_it_begins_its_proof() {
+    use postgres_protocol::authentication::sasl::{ChannelBinding, ScramSha256};
+    let world = World::new(|_| {});
+    let mut scram = ScramSha256::new(world.password().as_bytes(), ChannelBinding::unsupported());
+    let mut raw = Raw::new(world.address());
+    raw.send(&startup(&[("user", "vellum"), ("database", "vellum")]));
+    assert_eq!(raw.receive().unwrap().kind, b'R');
+    raw.send(&message(b'p', b"SCRAM-SHA-256\0\xff\xff\xff\xff"));
+    let challenge = raw.receive().unwrap();
+    assert_eq!(
+        (challenge.kind, &*challenge.body),
+        (b'R', &[0, 0, 0, 11][..])
+    );
+    raw.send(&message(b'p', scram.message()));
+    scram.update(&raw.receive().unwrap().body[4..]).unwrap();
+    raw.send(&message(b'p', scram.message()));
+    raw.until_ready();
+    raw.assert_alive();
 }
 
 #[test]

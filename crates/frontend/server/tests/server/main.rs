@@ -5,5 +5,8 @@ mod hostile;
 mod life;
 mod login;
 mod messages;
+mod orders;
+mod pipelines;
+mod places;
 mod support;
 mod tls;

@@ -194,10 +194,6 @@ impl Sink for Heard {
         Ok(())
     }
 
-    fn parameter_status(&mut self, _: &str, _: &str) -> Told {
-        Ok(())
-    }
-
     fn copy_in(&mut self, _: &CopyShape) -> Told {
         Ok(())
     }

@@ -5,7 +5,7 @@
 
 use super::channels::Saying;
 use super::setting_value;
-use super::transaction::{Characteristics, Open, no_serializable};
+use super::transaction::{Beginner, Characteristics, Open, no_serializable};
 use super::{Session, TransactionStatus};
 use crate::error::{Fields, Result, SqlError};
 use crate::sqlstate;
@@ -37,7 +37,11 @@ impl Session {
     pub(super) fn begun(&mut self, characteristics: Characteristics) -> Result<Box<Open>> {
         let mut open = Open::begin(
             &self.shared,
-            Some(&self.activity),
+            Some(Beginner {
+                activity: &self.activity,
+                waiting: self.waiting(&self.cancel),
+                superuser: self.superuser,
+            }),
             &mut self.known,
             characteristics,
         )?;

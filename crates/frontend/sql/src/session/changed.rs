@@ -3,8 +3,8 @@
 //! SET LOCAL ends with the transaction whatever becomes of it; what SET said before or behind it stays then.
 
 use super::Session;
+use super::settings::is_reported;
 use crate::error::Result;
-use crate::wire::Sink;
 use vellum_base::maps::HashSet;
 
 /// A setting that was changed.
@@ -53,29 +53,19 @@ impl Session {
     fn restore_setting(&mut self, name: &str, value: Option<&str>) {
         if matches!(name, "role" | "session_authorization") {
             self.take_identity_back(name, value.unwrap_or_default());
-            self.untold
-                .extend(["is_superuser", "session_authorization"]);
             return;
         }
-        // It was its value before.
-        if let Ok(Some(shown)) = self.settings.set(name, value) {
-            self.untold.push(shown);
+        if is_reported(name) {
+            self.keep_told();
         }
+        // It was its value before: it can be it again.
+        let _ = self.settings.set(name, value);
         if name == "application_name" {
             let named = self.settings.get(name).unwrap_or_default();
             self.activity.is_called(&named);
         }
         // Programs depend on what names and literals mean.
         self.plans.clear();
-    }
-
-    /// Tells the client of what has changed without a statement that says so. Whoever is gone is told by what follows.
-    pub(super) fn tell_changed(&mut self, sink: &mut dyn Sink) {
-        for name in std::mem::take(&mut self.untold) {
-            if let Ok(value) = self.settings.get(name) {
-                let _ = sink.parameter_status(name, &value);
-            }
-        }
     }
 
     /// What `set_config` has said while a statement ran.
@@ -88,7 +78,6 @@ impl Session {
                 let before = self.settings.get(&name).ok();
                 let role = value.clone().filter(|role| role != "none");
                 self.take_role(role.as_deref());
-                self.untold.push("is_superuser");
                 self.note_changed(Changed {
                     name,
                     before,
@@ -97,38 +86,29 @@ impl Session {
                 });
                 continue;
             }
-            if let Some(shown) = self.set_noted(&name, value.as_deref(), local)? {
-                self.untold.push(shown);
-            }
+            self.set_noted(&name, value.as_deref(), local)?;
         }
         Ok(())
     }
 
-    /// Sets a setting, and notes it. Returns the name under which a client is told, if it is.
+    /// Sets a setting, and notes it.
     ///
     /// # Errors
     /// As SET.
-    pub(super) fn set_noted(
-        &mut self,
-        name: &str,
-        value: Option<&str>,
-        local: bool,
-    ) -> Result<Option<&'static str>> {
+    pub(super) fn set_noted(&mut self, name: &str, value: Option<&str>, local: bool) -> Result<()> {
         self.check_setting(name)?;
         self.put_noted(name, value, local)
     }
 
     /// The same whoever asks.
-    fn put_noted(
-        &mut self,
-        name: &str,
-        value: Option<&str>,
-        local: bool,
-    ) -> Result<Option<&'static str>> {
+    fn put_noted(&mut self, name: &str, value: Option<&str>, local: bool) -> Result<()> {
+        if is_reported(name) {
+            self.keep_told();
+        }
         let before = self.settings.given(name);
         let value = value.or_else(|| self.begun_with(name));
         let value = value.map(str::to_owned);
-        let told = self.settings.set(name, value.as_deref())?;
+        self.settings.set(name, value.as_deref())?;
         if name == "application_name" {
             self.activity.is_called(&self.settings.get(name)?);
         }
@@ -140,7 +120,7 @@ impl Session {
         });
         // Programs depend on what names and literals mean.
         self.plans.clear();
-        Ok(told)
+        Ok(())
     }
 
     /// What the session was begun with: what RESET goes back to.
@@ -159,9 +139,7 @@ impl Session {
             if self.settings.given(&name).as_deref() == self.begun_with(&name) {
                 continue;
             }
-            if let Some(shown) = self.put_noted(&name, None, false)? {
-                self.untold.push(shown);
-            }
+            self.put_noted(&name, None, false)?;
         }
         Ok(())
     }

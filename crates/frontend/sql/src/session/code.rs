@@ -17,7 +17,7 @@ mod variables;
 pub(super) use variables::CodeVariable;
 
 use super::blocks::stands_alone;
-use super::run::{Output, Prepared};
+use super::run::{Given, Output, Prepared};
 use super::simple::is_program;
 use super::{Progress, Session};
 use crate::bind::Variable;
@@ -78,10 +78,6 @@ impl Sink for Silent<'_> {
         self.sink.notice(notice)
     }
 
-    fn parameter_status(&mut self, name: &str, value: &str) -> Told {
-        self.sink.parameter_status(name, value)
-    }
-
     fn copy_in(&mut self, _: &CopyShape) -> Told {
         Ok(())
     }
@@ -110,9 +106,6 @@ impl Session {
         }
         // Its places are those of its own text.
         let block = code(text, refuse).map_err(SqlError::of_other_text)?;
-        if self.code_depth == 0 {
-            self.code_deadline = self.waiting(&self.cancel).deadline();
-        }
         self.start_statement()?;
         // Nothing in it has a transaction of its own.
         let several = std::mem::replace(&mut self.several, true);
@@ -163,7 +156,7 @@ impl Session {
         }
         let own = self.code_scope.len();
         self.start_statement()?;
-        let beside = (self.cursors.declared(), self.changed.len());
+        let beside = self.beside();
         match &mut self.open {
             Some(open) => open.savepoint(POINT.to_owned(), beside)?,
             None => return Err(SqlError::internal("code without a transaction")),
@@ -180,11 +173,10 @@ impl Session {
         let Some(open) = &mut self.open else {
             return Err(error);
         };
-        let (declared, changed) = open.roll_back_to(&self.shared, POINT)?;
+        let beside = open.roll_back_to(&self.shared, POINT)?;
         open.release(POINT)?;
         self.code_scope.truncate(own);
-        self.cursors.forget_from(declared);
-        self.undo_settings(changed);
+        self.undo_beside(beside);
         let state = error.sqlstate().as_str().to_owned();
         let ended = ["57014", "57P01", "57P02", "57P03"].contains(&state.as_str());
         if ended && self.waiting(&self.cancel).look_cancelled().is_err() {
@@ -386,7 +378,7 @@ impl Session {
                 if !queries && (selects(statement) || self.program(prepared)?.returns) {
                     return Err(no_destination());
                 }
-                let done = self.run_program(prepared, params, &[], Output::Drop);
+                let done = self.run_program(prepared, Given::read(params), &[], Output::Drop);
                 self.tell_kept(sink)?;
                 self.code_rows = done?.rows();
                 self.code_found = self.code_rows > 0;
@@ -410,7 +402,7 @@ impl Session {
                 self.code_variables.clear();
             }
             sink.rows = 0;
-            match self.command(prepared, params, &[], false, sink)? {
+            match self.command(prepared, Given::read(params), &[], false, sink)? {
                 Progress::Complete => self.code_rows = sink.rows,
                 _ => return Err(SqlError::internal("a statement of code that waits")),
             }
@@ -463,7 +455,7 @@ impl Session {
             most: 2,
             stops: true,
         };
-        self.run_program(prepared, &[], &[], output)?;
+        self.run_program(prepared, Given::NONE, &[], output)?;
         if rows.len() > 1 {
             let text = "query returned more than one row";
             return Err(SqlError::new(sqlstate::CARDINALITY_VIOLATION, text));

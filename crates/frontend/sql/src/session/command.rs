@@ -8,7 +8,7 @@ use super::explain::Asked;
 use super::extended::ends_transaction;
 use super::known_settings::shown_name;
 use super::maintenance::marked_constraints;
-use super::run::{Output, Prepared};
+use super::run::{Given, Output, Prepared};
 use super::setting_value;
 use super::simple::is_program;
 use super::transaction::Characteristics;
@@ -17,7 +17,7 @@ use crate::bind::{cut, folded};
 use crate::ddl::Ddl;
 use crate::error::{Result, SqlError};
 use crate::parse::Command;
-use crate::plan::Form;
+use crate::plan::{Form, Program};
 use crate::sqlstate;
 use crate::wire::{CommandTag, Field, Format, OutputRow, Sink};
 use sqlparser::ast::{self, Statement};
@@ -32,7 +32,7 @@ impl Session {
     pub(super) fn command(
         &mut self,
         prepared: &Arc<Prepared>,
-        params: &[Value],
+        given: Given<'_>,
         formats: &[Format],
         describe: bool,
         sink: &mut dyn Sink,
@@ -52,7 +52,7 @@ impl Session {
                 None => self.abort_block(*chain, sink)?,
             },
             Statement::Savepoint { name } => {
-                let beside = (self.cursors.declared(), self.changed.len());
+                let beside = self.beside();
                 self.in_block("SAVEPOINT")?
                     .savepoint(folded(name), beside)?;
                 CommandTag::plain("SAVEPOINT")
@@ -68,8 +68,8 @@ impl Session {
                     ast::Reset::ConfigurationParameter(name) => {
                         let name = setting_name(name)?;
                         match name.as_str() {
-                            "role" => self.set_role(None, false, sink)?,
-                            "session_authorization" => self.set_session_user(None, false, sink)?,
+                            "role" => self.set_role(None, false)?,
+                            "session_authorization" => self.set_session_user(None, false)?,
                             _ => self.change_setting(&name, None, false, sink)?,
                         }
                     }
@@ -89,12 +89,12 @@ impl Session {
                 ..
             } => {
                 let asked = Asked::of((*analyze, *verbose), options.as_deref(), &prepared.text)?;
-                let rows = self.explained(prepared, statement, params, asked)?;
+                let rows = self.explained(prepared, statement, given, asked)?;
                 let fields = self.command_fields(&prepared.statement)?;
                 self.tell_texts(fields, rows, formats, describe, "EXPLAIN", sink)?
             }
             Statement::Declare { stmts } => match stmts.as_slice() {
-                [declare] => self.declare(declare, prepared, params)?,
+                [declare] => self.declare(declare, prepared, given)?,
                 _ => return Err(SqlError::syntax("one cursor at a time")),
             },
             Statement::Fetch { .. } => self.fetch_cursor(statement, formats, describe, sink)?,
@@ -132,14 +132,14 @@ impl Session {
             }
             Statement::Analyze(analyze) => self.analyze(analyze, sink)?,
             Statement::Update(update) => match marked_constraints(update) {
-                Some(name) => self.mark_constraints(prepared, name, params)?,
+                Some(name) => self.mark_constraints(prepared, name, given)?,
                 None => return Err(SqlError::internal("a program")),
             },
             Statement::Copy { .. } => {
                 return self.copy(statement, &prepared.text, describe, sink);
             }
             Statement::CreateTable(create) if create.query.is_some() => {
-                self.create_table_as(create, prepared, params, sink)?
+                self.create_table_as(create, prepared, given, sink)?
             }
             other => match Command::of(other) {
                 Some(Command::Code(code)) => self.run_code(&code, sink)?,
@@ -303,9 +303,8 @@ impl Session {
             let state = sqlstate::INVALID_SAVEPOINT_SPECIFICATION;
             return Err(SqlError::new(state, message));
         };
-        let (declared, changed) = open.roll_back_to(&self.shared, name)?;
-        self.cursors.forget_from(declared);
-        self.undo_settings(changed);
+        let beside = open.roll_back_to(&self.shared, name)?;
+        self.undo_beside(beside);
         self.status = TransactionStatus::InBlock;
         Ok(CommandTag::plain("ROLLBACK"))
     }
@@ -323,9 +322,9 @@ impl Session {
                 let local = *scope == Some(ast::ContextModifier::Local);
                 self.warn_of_local(local, sink)?;
                 match name.as_str() {
-                    "role" => self.set_role(value.as_deref(), local, sink)?,
+                    "role" => self.set_role(value.as_deref(), local)?,
                     "session_authorization" => {
-                        self.set_session_user(value.as_deref(), local, sink)?;
+                        self.set_session_user(value.as_deref(), local)?;
                     }
                     _ => self.change_setting(&name, value.as_deref(), local, sink)?,
                 }
@@ -337,7 +336,7 @@ impl Session {
                 let local = *context_modifier == Some(ast::ContextModifier::Local);
                 let role = role_name.as_ref().map(folded);
                 self.warn_of_local(local, sink)?;
-                self.set_role(role.as_deref(), local, sink)?;
+                self.set_role(role.as_deref(), local)?;
             }
             ast::Set::SetSessionAuthorization(said) => {
                 let local = said.scope == ast::ContextModifier::Local;
@@ -346,7 +345,7 @@ impl Session {
                     ast::SetSessionAuthorizationParamKind::User(user) => Some(folded(user)),
                 };
                 self.warn_of_local(local, sink)?;
-                self.set_session_user(user.as_deref(), local, sink)?;
+                self.set_session_user(user.as_deref(), local)?;
             }
             ast::Set::SetTimeZone { local, value } => {
                 self.warn_of_local(*local, sink)?;
@@ -361,12 +360,7 @@ impl Session {
             }
             ast::Set::SetTransaction { modes, session, .. } => {
                 if *session {
-                    let wanted = with_modes(self.settings.characteristics(), modes)?;
-                    self.settings
-                        .set("default_transaction_isolation", Some(wanted.level()))?;
-                    let read_only = if wanted.read_only { "on" } else { "off" };
-                    self.settings
-                        .set("default_transaction_read_only", Some(read_only))?;
+                    self.set_defaults(modes)?;
                 } else {
                     self.warn_outside_block("SET TRANSACTION", sink)?;
                     self.set_modes(|own| with_modes(own, modes))?;
@@ -375,6 +369,24 @@ impl Session {
             other => return Err(SqlError::unsupported(format!("SET {other}"))),
         }
         Ok(CommandTag::plain("SET"))
+    }
+
+    /// SET SESSION CHARACTERISTICS: SET of the settings by which transactions begin.
+    fn set_defaults(&mut self, modes: &[ast::TransactionMode]) -> Result<()> {
+        let wanted = with_modes(self.settings.characteristics(), modes)?;
+        for mode in modes {
+            let (name, value) = match mode {
+                ast::TransactionMode::IsolationLevel(_) => {
+                    ("default_transaction_isolation", wanted.level())
+                }
+                ast::TransactionMode::AccessMode(_) => (
+                    "default_transaction_read_only",
+                    if wanted.read_only { "on" } else { "off" },
+                ),
+            };
+            self.set_noted(name, Some(value), false)?;
+        }
+        Ok(())
     }
 
     fn warn_of_local(&self, local: bool, sink: &mut dyn Sink) -> Result<()> {
@@ -397,12 +409,7 @@ impl Session {
         if let Some(notice) = value.and_then(|value| setting_value::cut_notice(name, value)) {
             self.tell_notice(&notice, sink)?;
         }
-        let told = self.set_noted(name, value, local)?;
-        if let Some(shown) = told {
-            let value = self.settings.get(name)?;
-            sink.parameter_status(shown, &value).map_err(gone)?;
-        }
-        Ok(())
+        self.set_noted(name, value, local)
     }
 
     fn discard(&mut self, what: ast::DiscardObject) -> Result<CommandTag> {
@@ -438,12 +445,15 @@ impl Session {
     }
 
     fn reset_all(&mut self) -> Result<()> {
+        self.keep_told();
         let (user, sessions_max) = (&self.options.user, self.options.sessions_max);
         self.settings = super::settings::SessionSettings::new(user, sessions_max);
         self.is_itself();
         for (name, value) in &self.options.settings {
             self.settings.set(name, Some(value))?;
         }
+        self.activity
+            .is_called(&self.settings.get("application_name")?);
         self.plans.clear();
         Ok(())
     }
@@ -513,17 +523,21 @@ impl Session {
         let prepared = self.named(&name)?.prepared;
         refuse_execute(&prepared.statement)?;
         if !super::simple::is_program(&prepared.statement) {
-            return self.command(&prepared, &[], formats, describe, sink);
+            return self.command(&prepared, Given::NONE, formats, describe, sink);
         }
-        let (prepared, params) = self.called(object, arguments)?;
+        let (prepared, program, values) = self.called(object, arguments)?;
+        let given = Given {
+            values: &values,
+            bound: Some(&program),
+        };
         let output = Output::Tell(sink, describe);
-        let tag = self.run_program(&prepared, &params, formats, output)?;
+        let tag = self.run_program(&prepared, given, formats, output)?;
         self.end_with_command(describe)?;
         sink.command_complete(&tag).map_err(gone)?;
         Ok(Progress::Complete)
     }
 
-    /// The statement that EXECUTE names, and the values of its parameters. The transaction, and the statement in it, are begun then.
+    /// The statement that EXECUTE names, its program, and the values of its parameters. The transaction, and the statement in it, are begun then.
     ///
     /// # Errors
     /// `26000`; `42601`, `42804` for arguments that do not fit.
@@ -531,7 +545,7 @@ impl Session {
         &mut self,
         name: &ast::ObjectName,
         arguments: &[ast::Expr],
-    ) -> Result<(Arc<Prepared>, Vec<Value>)> {
+    ) -> Result<(Arc<Prepared>, Arc<Program>, Vec<Value>)> {
         let (_, name) = crate::bind::object_name(name)?;
         let named = self.named(&name)?;
         self.start_statement()?;
@@ -549,7 +563,7 @@ impl Session {
         for (number, (argument, ty)) in (1..).zip(arguments.iter().zip(&program.params)) {
             params.push(self.argument(argument, *ty, number)?);
         }
-        Ok((named.prepared, params))
+        Ok((named.prepared, program, params))
     }
 
     /// The value of an argument of EXECUTE.
@@ -585,7 +599,7 @@ impl Session {
         let statement = statement.ok_or_else(|| SqlError::internal("no query"))?;
         let prepared = Session::prepare_one(&text, statement, &[]);
         let mut rows = Vec::new();
-        self.run_program(&prepared, &[], &[], Output::Values(&mut rows))?;
+        self.run_program(&prepared, Given::NONE, &[], Output::Values(&mut rows))?;
         let value = rows.pop().and_then(|mut row| row.pop());
         let value = value.ok_or_else(|| SqlError::internal("no row"))?;
         if let Some(name) = value.as_ref().as_str().filter(|_| ty.is_reg()) {

@@ -9,11 +9,12 @@ use super::copy_ends::Ends;
 use super::copy_options::{Wanted, wanted};
 use super::copy_text::{Header, Lines, bad, csv_fields, plain_line, text_fields};
 use super::run::{Output, Prepared, Sets};
-use super::{Progress, Session, TransactionStatus, Waiting, gone};
-use crate::catalog::{Default, Kind, Table};
+use super::{Progress, Session, TransactionStatus, gone};
+use crate::catalog::{Default, Kind, Mode, Oid, Table};
 use crate::error::{Result, SqlError};
 use crate::exec::Way;
 use crate::parse::{copy_options, filtered, with_stack};
+use crate::plan::Program;
 use crate::sqlstate;
 use crate::wire::{CommandTag, CopyShape, Format, Sink};
 use sqlparser::ast::{self, CopySource, CopyTarget, Statement};
@@ -24,6 +25,8 @@ use vellum_row::{Type, Typmod, Value};
 #[derive(Debug)]
 pub(super) struct CopyIn {
     pub(super) insert: Arc<Prepared>,
+    /// Its program as the COPY began: the types of its parameters stay those of the columns.
+    bound: Arc<Program>,
     pub(super) types: Vec<(Type, Typmod)>,
     /// What is read is of these types and modifiers. (Elements of an array in binary form are taken as they come.)
     pub(super) ready: bool,
@@ -40,8 +43,6 @@ pub(super) struct CopyIn {
     /// What is read of the row that `pending` begins with: of the binary form only.
     row: copy_binary::Begun,
     pub(super) ended: bool,
-    /// When the statement has to end, by the monotonic clock.
-    pub(super) deadline: Option<u64>,
     /// No batch was inserted yet, and its rows may be loaded.
     first: bool,
     /// Rows are counted when they are inserted: some are left out.
@@ -161,6 +162,20 @@ impl Session {
         })
     }
 
+    /// Takes the gate of a table that rows are copied into. False if the image was not right about it, and is now.
+    fn enter_copied(&mut self, oid: Oid) -> Result<bool> {
+        let cancel = self.cancel.clone();
+        let mut waiting = self.waiting(&cancel);
+        let Some(open) = &mut self.open else {
+            return Err(SqlError::internal("a COPY without transaction"));
+        };
+        let right = open.enter(&self.shared, oid, Mode::Write, Some(&mut waiting))?;
+        if !right {
+            self.refresh_image()?;
+        }
+        Ok(right)
+    }
+
     /// Begins a COPY from the client, of the rows that a condition is true of.
     fn copy_in(
         &mut self,
@@ -182,6 +197,10 @@ impl Session {
             let message = format!("cannot copy to \"{}\": it is not a table", relation.name);
             return Err(SqlError::new(sqlstate::WRONG_OBJECT_TYPE, message));
         };
+        // Whoever would change its columns waits for the rows, which are read by their types, as behind any writer.
+        if !self.enter_copied(relation.oid)? {
+            return self.copy_in((table, columns, condition), wanted, text, sink);
+        }
         let mut positions = Vec::new();
         if columns.is_empty() {
             let given = |at: &usize| !is_generated(definition, *at);
@@ -240,17 +259,16 @@ impl Session {
             self.check_frozen(&relation)?;
         }
         let columns = copied.iter().map(|name| (*name).into()).collect();
-        self.program(&insert)?;
+        let bound = self.program(&insert)?;
         let shape = CopyShape {
             format: format_of_copy(&lines),
             columns: u16::try_from(types.len()).unwrap_or(u16::MAX),
         };
         sink.copy_in(&shape).map_err(gone)?;
-        let statement_ms = self.settings.number("statement_timeout");
-        let deadline = Waiting::new(&self.cancel, statement_ms, 0).deadline();
         let is_array = |(ty, _): &(Type, Typmod)| matches!(ty, Type::Array(_));
         self.copy = Some(CopyIn {
             insert,
+            bound,
             ready: !(lines.binary && types.iter().any(is_array)),
             types,
             lines,
@@ -262,7 +280,6 @@ impl Session {
             begun: false,
             row: copy_binary::Begun::default(),
             ended: false,
-            deadline,
             first: condition.is_none(),
             filters: condition.is_some(),
             piped: false,
@@ -283,7 +300,7 @@ impl Session {
         copy.pending.extend_from_slice(bytes);
         let most = self.options.copy_row_bytes_max;
         let done = with_stack(|| {
-            self.look_copy_over(&copy)?;
+            self.look_copy_over()?;
             let done = match self.copy_rows(&mut copy, false) {
                 Ok(()) if copy.pending.len() > most => Err(row_is_too_long(most, &copy)),
                 done => done,
@@ -305,27 +322,20 @@ impl Session {
 
     /// # Errors
     /// What a COPY ends with that somebody has cancelled, or whose time is over.
-    fn look_copy_over(&self, copy: &CopyIn) -> Result<()> {
-        Waiting::new(&self.cancel, 0, 0)
-            .until(copy.deadline)
-            .look_cancelled()
+    fn look_copy_over(&self) -> Result<()> {
+        self.waiting(&self.cancel).look_cancelled()
     }
 
     /// Whether a COPY waits for data that is to end before they come: [`Session::end_copy`] says why.
     pub fn is_copy_over(&self) -> bool {
-        let copy = self.copy.as_ref();
-        copy.is_some_and(|copy| self.look_copy_over(copy).is_err())
-    }
-
-    /// When a COPY that waits for data has to end, by the monotonic clock in nanoseconds: `statement_timeout`.
-    pub fn copy_deadline(&self) -> Option<u64> {
-        self.copy.as_ref().and_then(|copy| copy.deadline)
+        self.copy.is_some() && self.look_copy_over().is_err()
     }
 
     /// Ends a COPY that waits for data and was cancelled, or whose time is over, as an error in its data would: what the client still sends of it is to be
     /// thrown away. Returns the error that the client is owed; none if there is no such COPY.
     pub fn end_copy(&mut self) -> Option<SqlError> {
-        let error = self.look_copy_over(self.copy.as_ref()?).err()?;
+        self.copy.as_ref()?;
+        let error = self.look_copy_over().err()?;
         self.failed();
         self.rests();
         Some(error)
@@ -340,15 +350,17 @@ impl Session {
             return Err(no_copy());
         };
         let done = with_stack(|| self.copy_end(&mut copy, sink));
-        if done.is_err() {
-            self.failed();
+        match done {
+            Ok(Progress::CopyIn) => {}
+            Ok(_) => self.stop_clock(),
+            Err(_) => self.failed(),
         }
         self.rests();
         done
     }
 
     fn copy_end(&mut self, copy: &mut CopyIn, sink: &mut dyn Sink) -> Result<Progress> {
-        self.look_copy_over(copy)?;
+        self.look_copy_over()?;
         let done = self.copy_rows(copy, true);
         self.first_error(copy, done)?;
         if copy.lines.header == Header::Match && copy.line == 0 {
@@ -363,6 +375,7 @@ impl Session {
         }
         let tag = CommandTag::counted("COPY", copy.rows);
         sink.command_complete(&tag).map_err(gone)?;
+        self.stop_clock();
         self.run_rest(sink)
     }
 
@@ -571,10 +584,11 @@ impl Session {
             .collect();
         let mut sets = Sets {
             lists: &lists,
+            bound: Some(&copy.bound),
+            again: None,
             ready: copy.ready,
             way,
             at: 0,
-            deadline: copy.deadline,
         };
         let done = self.run_each(&copy.insert, &mut sets, &[], Output::Drop);
         match done {

@@ -4,7 +4,7 @@ use super::copy::{check_not_generated, format_of_copy, is_generated, names};
 use super::copy_binary;
 use super::copy_options::Wanted;
 use super::copy_text::{Header, Lines, write_field};
-use super::run::Output;
+use super::run::{Given, Output};
 use super::{Session, gone};
 use crate::error::{Result, SqlError};
 use crate::plan::ProgramKind;
@@ -96,7 +96,7 @@ impl Session {
             rows: 0,
         };
         let output = Output::Tell(&mut told, false);
-        self.run_program(&prepared, &[], &[format], output)?;
+        self.run_program(&prepared, Given::NONE, &[format], output)?;
         let (rows, mut last) = (told.rows, told.line);
         if lines.binary {
             last.extend_from_slice(&copy_binary::TRAILER);
@@ -152,10 +152,6 @@ impl Sink for Copied<'_> {
 
     fn notice(&mut self, notice: &crate::error::Fields) -> Told {
         self.sink.notice(notice)
-    }
-
-    fn parameter_status(&mut self, name: &str, value: &str) -> Told {
-        self.sink.parameter_status(name, value)
     }
 
     fn copy_in(&mut self, _: &CopyShape) -> Told {

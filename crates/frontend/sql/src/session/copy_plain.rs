@@ -10,7 +10,6 @@ use super::copy::CopyIn;
 use super::copy_ends::Newline;
 use super::copy_place::place;
 use super::copy_text::plain_line;
-use super::waiting::Waiting;
 use super::{Open, Session};
 use crate::error::{Result, SqlError};
 use crate::plan::{Insert, Program, ProgramKind};
@@ -75,7 +74,7 @@ impl Session {
         let Some(open) = &self.open else {
             return Ok(start);
         };
-        let waiting = Waiting::new(&self.cancel, 0, 0).until(copy.deadline);
+        let waiting = self.waiting(&self.cancel);
         let (mut at, before) = (start, copy.rows);
         while let Some(length) = memchr::memchr(b'\n', &bytes[at..]) {
             let line = &bytes[at..at + length];

@@ -10,7 +10,7 @@
 
 use super::encode::Stored;
 use super::row_store::RowStore;
-use super::run::{Output, Prepared};
+use super::run::{Given, Output, Prepared};
 use super::{Progress, Session, clock_time, gone, no_portal};
 use crate::bind::folded;
 use crate::error::{Result, SqlError};
@@ -22,7 +22,6 @@ use crate::wire::{CommandTag, Field, Format, OutputRow, Sink};
 use sqlparser::ast::{self, FetchDirection, Statement};
 use std::sync::Arc;
 use vellum_base::maps::HashMap;
-use vellum_row::Value;
 use vellum_row::datetime::Timestamp;
 
 /// A cursor.
@@ -273,7 +272,7 @@ impl Session {
         &mut self,
         declare: &ast::Declare,
         whole: &Prepared,
-        params: &[Value],
+        given: Given<'_>,
     ) -> Result<CommandTag> {
         let (Some(name), Some(query), Some(inner)) =
             (declare.names.first(), &declare.for_query, &whole.inner)
@@ -294,10 +293,14 @@ impl Session {
             return Err(SqlError::new(sqlstate::DUPLICATE_CURSOR, message));
         }
         self.start_statement()?;
-        let program = self.program(inner)?;
+        let program = self.program_for(inner, given.bound)?;
         let (fields, stored) = (program.fields(), Stored::of(&program)?);
         let mut rows = RowStore::new(self.shared.queries.clone(), self.work_memory());
-        self.run_program(inner, params, &[], Output::Store(&mut rows, &stored.schema))?;
+        let given = Given {
+            bound: Some(&program),
+            ..given
+        };
+        self.run_program(inner, given, &[], Output::Store(&mut rows, &stored.schema))?;
         let number = self.cursors.declared;
         self.cursors.declared += 1;
         let cursor = Cursor {

@@ -1,7 +1,7 @@
 //! Statements of the program that has the database open, with values for parameters and values for rows.
 
 use super::plans::Known;
-use super::run::Output;
+use super::run::{Given, Output};
 use super::simple::is_program;
 use super::{Session, TransactionStatus};
 use crate::direct::{Rows, RowsColumn, check_complete, no_copy};
@@ -24,9 +24,11 @@ impl Session {
         sink: &mut dyn Sink,
     ) -> Result<Option<Rows>> {
         self.cancel.start();
+        self.start_clock();
         let done = with_stack(|| self.direct_inner(text, parameters, sink));
-        if done.is_err() {
-            self.failed();
+        match done {
+            Ok(_) => self.stop_clock(),
+            Err(_) => self.failed(),
         }
         self.rests();
         done
@@ -63,7 +65,7 @@ impl Session {
             if matches!(prepared.statement, Statement::Copy { .. }) {
                 return Err(no_copy());
             }
-            check_complete(self.command(&prepared, &[], &[], true, sink)?)?;
+            check_complete(self.command(&prepared, Given::NONE, &[], true, sink)?)?;
             if self.status == TransactionStatus::Idle {
                 self.end_implicit()?;
             }
@@ -98,7 +100,11 @@ impl Session {
             });
         }
         let mut rows = Vec::new();
-        let tag = self.run_program(&prepared, &params, &[], Output::Values(&mut rows))?;
+        let given = Given {
+            values: &params,
+            bound: Some(&program),
+        };
+        let tag = self.run_program(&prepared, given, &[], Output::Values(&mut rows))?;
         self.end_implicit()?;
         let columns = program.columns.iter().map(|column| RowsColumn {
             name: column.name.clone(),

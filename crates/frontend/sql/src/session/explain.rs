@@ -1,7 +1,7 @@
 //! EXPLAIN, and EXPLAIN ANALYZE, which runs the statement.
 
 use super::Session;
-use super::run::{Output, Prepared, no_parameter};
+use super::run::{Given, Output, Prepared, no_parameter};
 use crate::error::{Result, SqlError};
 use crate::expr::Explain;
 use crate::plan::{Form, Program, Told, Wanted, counts_of, explain, explained};
@@ -124,7 +124,7 @@ impl Session {
         &mut self,
         outer: &Prepared,
         statement: &Statement,
-        params: &[vellum_row::Value],
+        given: Given<'_>,
         asked: Asked,
     ) -> Result<Vec<Vec<String>>> {
         self.start_statement()?;
@@ -134,30 +134,34 @@ impl Session {
             ..
         } = statement
         {
-            let (named, params) = self.called(name, parameters)?;
-            return self.explained_one(&named, &params, asked);
+            let (named, program, values) = self.called(name, parameters)?;
+            let given = Given {
+                values: &values,
+                bound: Some(&program),
+            };
+            return self.explained_one(&named, given, asked);
         }
         let inner = match &outer.inner {
             Some(inner) => inner.clone(),
             // No plan: compiling it says so.
             None => Self::prepare_one(&outer.text, statement.clone(), &[]),
         };
-        self.explained_one(&inner, params, asked)
+        self.explained_one(&inner, given, asked)
     }
 
     fn explained_one(
         &mut self,
         inner: &Prepared,
-        params: &[vellum_row::Value],
+        given: Given<'_>,
         asked: Asked,
     ) -> Result<Vec<Vec<String>>> {
         let started = monotonic_nanos();
-        let program = self.program(inner)?;
+        let program = self.program_for(inner, given.bound)?;
         let planned = monotonic_nanos() - started;
         // Also what is not run: a plan tells of what it reads.
         self.check_program(&program)?;
-        if params.len() < program.params.len() {
-            return Err(no_parameter(params.len()));
+        if given.values.len() < program.params.len() {
+            return Err(no_parameter(given.values.len()));
         }
         let mut steps = Vec::new();
         let mut done = None;
@@ -171,7 +175,7 @@ impl Session {
             let before = self.shared.engine.statistics();
             let started = monotonic_nanos();
             self.explaining = Some((RefCell::default(), how));
-            let ran = self.run_program(inner, params, &[], Output::Drop);
+            let ran = self.run_program(inner, given, &[], Output::Drop);
             let told = self.explaining.take();
             let (tag, spent) = (ran?, monotonic_nanos() - started);
             steps = told.map_or_else(Vec::new, |(told, _)| told.into_inner());

@@ -1,13 +1,14 @@
 //! The extended query protocol: statements, portals, Sync.
 
+use super::named::check_columns;
 use super::parameters::of_parameter;
 use super::plans::Known;
 use super::portal_rows::Found;
-use super::run::Prepared;
+use super::run::{Given, Prepared};
 use super::simple::is_program;
 use super::{
     NamedStatement, Parameters, Progress, Session, StatementDescription, TransactionStatus,
-    clock_time, gone, no_portal,
+    clock_time, failed_block, gone, no_portal,
 };
 use crate::error::{Result, SqlError};
 use crate::parse::{Command, with_stack};
@@ -25,6 +26,8 @@ pub(crate) struct Portal {
     /// `None`: the empty statement.
     pub prepared: Option<Arc<Prepared>>,
     pub params: Vec<Value>,
+    /// The program by whose types these were read (N2); `None` for what can have none.
+    pub bound: Option<Arc<Program>>,
     pub formats: Arc<[Format]>,
     /// What it has found, once it has run.
     pub found: Option<Found>,
@@ -32,6 +35,22 @@ pub(crate) struct Portal {
     pub done: bool,
     /// When it was made.
     pub since: Timestamp,
+    /// Its number among all of the session.
+    pub number: u64,
+    /// It has failed, and is not run again.
+    pub failed: bool,
+    /// The block has failed that it was bound in: it is there until that ends.
+    pub aborted: bool,
+}
+
+impl Portal {
+    /// Its parameters.
+    pub(super) fn given(&self) -> Given<'_> {
+        Given {
+            values: &self.params,
+            bound: self.bound.as_ref(),
+        }
+    }
 }
 
 impl Session {
@@ -41,20 +60,15 @@ impl Session {
     /// # Errors
     /// `42P05` for a name in use, syntax and name errors, `25P02` in a failed block.
     pub fn parse(&mut self, name: &str, text: &str, parameter_types: &[u32]) -> Result<()> {
-        self.cancel.start();
-        let done = with_stack(|| self.parse_inner(name, text, parameter_types));
+        let begun = self.begin_message();
+        let done =
+            begun.and_then(|()| with_stack(|| self.parse_inner(name, text, parameter_types)));
         self.note(done)
     }
 
     fn parse_inner(&mut self, name: &str, text: &str, parameter_types: &[u32]) -> Result<()> {
         if name.is_empty() {
             self.statements.remove(name);
-        } else if self.statements.contains_key(name) {
-            let message = format!("prepared statement \"{name}\" already exists");
-            return Err(SqlError::new(
-                sqlstate::DUPLICATE_PREPARED_STATEMENT,
-                message,
-            ));
         }
         let untyped = parameter_types.iter().all(|oid| *oid == 0);
         let known = if untyped {
@@ -77,6 +91,7 @@ impl Session {
             let Some(statement) = statements.pop() else {
                 // The empty statement has no tree.
                 let empty = Session::prepare_one("", Statement::UnlockTables, &[]);
+                self.check_new_name(name)?;
                 self.name_statement(name, empty, None, false);
                 return Ok(());
             };
@@ -95,11 +110,23 @@ impl Session {
         let mut first = None;
         if let Some(with_parameters) = prepared.takes_parameters() {
             self.start_statement()?;
-            let program = self.program(with_parameters)?;
-            first = is_program(&prepared.statement).then_some(program);
+            first = Some(self.program(with_parameters)?);
         }
+        // Behind all else that may be wrong with it, as in PostgreSQL.
+        self.check_new_name(name)?;
         self.name_statement(name, prepared, first, false);
         Ok(())
+    }
+
+    /// # Errors
+    /// `42P05` for a name in use.
+    fn check_new_name(&self, name: &str) -> Result<()> {
+        if name.is_empty() || !self.statements.contains_key(name) {
+            return Ok(());
+        }
+        let message = format!("prepared statement \"{name}\" already exists");
+        let state = sqlstate::DUPLICATE_PREPARED_STATEMENT;
+        Err(SqlError::new(state, message))
     }
 
     /// Makes a portal: a statement with parameters (the Bind message). `formats` are of the results: none: all text; one:
@@ -115,8 +142,9 @@ impl Session {
         parameters: Parameters<'_>,
         formats: &[Format],
     ) -> Result<()> {
-        self.cancel.start();
-        let done = with_stack(|| self.bind_inner(portal, statement, parameters, formats));
+        let begun = self.begin_message();
+        let done = begun
+            .and_then(|()| with_stack(|| self.bind_inner(portal, statement, parameters, formats)));
         self.note(done)
     }
 
@@ -129,6 +157,9 @@ impl Session {
     ) -> Result<()> {
         let named = self.named(statement)?;
         let prepared = named.prepared.clone();
+        if !ends_transaction(&prepared.statement) {
+            self.refuse_in_failed_block()?;
+        }
         let is_there = self.portals.contains(portal) || self.cursors.contains(portal);
         if !portal.is_empty() && is_there {
             let message = format!("cursor \"{portal}\" already exists");
@@ -138,16 +169,17 @@ impl Session {
             let portal_of = Portal {
                 prepared: None,
                 params: Vec::new(),
+                bound: None,
                 formats: Arc::new([]),
                 found: None,
                 done: false,
                 since: clock_time(),
+                number: self.portals.number(),
+                failed: false,
+                aborted: false,
             };
             self.portals.insert(portal, portal_of);
             return Ok(());
-        }
-        if !ends_transaction(&prepared.statement) {
-            self.refuse_in_failed_block()?;
         }
         let mut params = Vec::new();
         let program = self.program_with_parameters(&named)?;
@@ -159,7 +191,7 @@ impl Session {
             );
             return Err(SqlError::new(sqlstate::PROTOCOL_VIOLATION, message));
         }
-        if let Some(program) = program {
+        if let Some(program) = &program {
             if parameters.formats.len() > 1 && parameters.formats.len() != given {
                 let message = format!(
                     "bind message has {} parameter formats but {given} parameters",
@@ -185,10 +217,14 @@ impl Session {
         let portal_of = Portal {
             prepared: Some(prepared),
             params,
+            bound: program,
             formats: formats.into(),
             found: None,
             done: false,
             since: self.open.as_ref().map_or_else(clock_time, |open| open.now),
+            number: self.portals.number(),
+            failed: false,
+            aborted: false,
         };
         self.portals.insert(portal, portal_of);
         Ok(())
@@ -199,16 +235,20 @@ impl Session {
     /// # Errors
     /// `26000`.
     pub fn describe_statement(&mut self, name: &str) -> Result<StatementDescription> {
-        self.cancel.start();
-        let done = with_stack(|| self.describe_inner(name));
+        let begun = self.begin_message();
+        let done = begun.and_then(|()| with_stack(|| self.describe_inner(name)));
         self.note(done)
     }
 
     fn describe_inner(&mut self, name: &str) -> Result<StatementDescription> {
         let named = self.named(name)?;
         let prepared = named.prepared.clone();
-        if prepared.takes_parameters().is_some() {
-            self.refuse_in_failed_block()?;
+        if self.status == TransactionStatus::Failed {
+            self.refuse_rows(&prepared.statement, named.own_program())?;
+            return Ok(StatementDescription {
+                parameters: named.shown().1.into(),
+                fields: None,
+            });
         }
         let program = self.program_with_parameters(&named)?;
         let fields = match &program {
@@ -224,17 +264,28 @@ impl Session {
         })
     }
 
+    /// In a failed block nothing is described that returns rows.
+    ///
+    /// # Errors
+    /// `25P02`.
+    fn refuse_rows(&mut self, statement: &Statement, program: Option<&Arc<Program>>) -> Result<()> {
+        let returns = match program {
+            Some(program) => program.returns,
+            None => self.command_fields(statement)?.is_some(),
+        };
+        match returns {
+            true => self.refuse_in_failed_block(),
+            false => Ok(()),
+        }
+    }
+
     /// The program that takes a statement's parameters, if it can have some. The transaction and the statement in it are begun then.
     fn program_with_parameters(&mut self, named: &NamedStatement) -> Result<Option<Arc<Program>>> {
-        let prepared = &named.prepared;
-        let Some(with_parameters) = prepared.takes_parameters() else {
+        if named.prepared.takes_parameters().is_none() {
             return Ok(None);
-        };
-        self.start_statement()?;
-        if Arc::ptr_eq(with_parameters, prepared) {
-            return self.program_of(named).map(Some);
         }
-        self.program(with_parameters).map(Some)
+        self.start_statement()?;
+        self.program_of(named).map(Some)
     }
 
     /// Describes a portal: its columns and their formats; `None` if it returns no rows.
@@ -242,8 +293,8 @@ impl Session {
     /// # Errors
     /// `34000`.
     pub fn describe_portal(&mut self, name: &str) -> Result<Option<(Arc<[Field]>, Arc<[Format]>)>> {
-        self.cancel.start();
-        let done = with_stack(|| self.describe_portal_inner(name));
+        let begun = self.begin_message();
+        let done = begun.and_then(|()| with_stack(|| self.describe_portal_inner(name)));
         self.note(done)
     }
 
@@ -256,16 +307,22 @@ impl Session {
             let told = self.cursors.told(name);
             return told.map(Some).ok_or_else(|| no_portal(name));
         };
-        let formats = portal.formats.clone();
+        let (formats, bound) = (portal.formats.clone(), portal.bound.clone());
         let Some(prepared) = portal.prepared.clone() else {
             return Ok(None);
         };
+        if self.status == TransactionStatus::Failed {
+            let program = bound.as_ref().filter(|_| is_program(&prepared.statement));
+            self.refuse_rows(&prepared.statement, program)?;
+            return Ok(None);
+        }
         if !is_program(&prepared.statement) {
             let fields = self.command_fields(&prepared.statement)?;
             return Ok(fields.map(|fields| (fields, formats)));
         }
         self.start_statement()?;
-        let program = self.program(&prepared)?;
+        let program = self.program_for(&prepared, bound.as_ref())?;
+        bound.map_or(Ok(()), |bound| check_columns(&bound, &program))?;
         Ok(program.returns.then(|| (program.fields(), formats)))
     }
 
@@ -274,8 +331,11 @@ impl Session {
     /// # Errors
     /// `34000`, and the statement's.
     pub fn execute(&mut self, name: &str, max_rows: u32, sink: &mut dyn Sink) -> Result<Progress> {
-        self.cancel.start();
-        let done = with_stack(|| self.execute_inner(name, max_rows, sink));
+        let begun = self.begin_message();
+        let done = begun.and_then(|()| with_stack(|| self.execute_inner(name, max_rows, sink)));
+        if let Ok(Progress::Complete) = done {
+            self.stop_clock();
+        }
         self.note(done)
     }
 
@@ -295,6 +355,15 @@ impl Session {
             self.portals.insert(name, portal);
             return Ok(Progress::Complete);
         };
+        let refused = match portal.aborted {
+            true => Err(failed_block()),
+            false if !ends_transaction(&prepared.statement) => self.refuse_in_failed_block(),
+            false => Ok(()),
+        };
+        if portal.failed || refused.is_err() {
+            self.portals.insert(name, portal);
+            return Err(refused.err().unwrap_or_else(|| cannot_be_run(name)));
+        }
         self.activity.runs(&prepared.text);
         self.portals.run(name, &prepared.text, portal.since);
         let returns = match is_program(&prepared.statement) || portal.found.is_some() {
@@ -310,17 +379,24 @@ impl Session {
         };
         if returns {
             let done = self.fetch(name, &mut portal, &prepared, max_rows, sink);
+            portal.failed = done.is_err();
             self.portals.insert(name, portal);
             self.pipelined = true;
             return done;
         }
         let (params, formats) = (portal.params.clone(), portal.formats.clone());
+        let bound = portal.bound.clone();
         let again = std::mem::replace(&mut portal.done, true);
         self.portals.insert(name, portal);
         if again {
             return Err(cannot_be_run(name));
         }
-        let progress = self.command(&prepared, &params, &formats, false, sink)?;
+        let given = Given {
+            values: &params,
+            bound: bound.as_ref(),
+        };
+        let done = self.command(&prepared, given, &formats, false, sink);
+        let progress = done.inspect_err(|_| self.portals.fail(name))?;
         // What has a transaction of its own has ended it.
         let alone = std::mem::take(&mut self.alone);
         self.pipelined = !alone && !moves_transaction(&prepared.statement);
@@ -347,13 +423,16 @@ impl Session {
     ///
     /// # Errors
     /// What the commit reports: the client is owed it before ReadyForQuery.
-    pub fn sync(&mut self, sink: &mut dyn Sink) -> Result<()> {
+    pub fn sync(&mut self) -> Result<()> {
+        let begun = self.begin_message();
         let done = match self.status {
+            _ if begun.is_err() => begun,
             TransactionStatus::Idle => self.commit(),
             _ => Ok(()),
         };
-        if !self.untold.is_empty() {
-            self.tell_changed(sink);
+        match done {
+            Ok(()) => self.stop_clock(),
+            Err(_) => self.failed(),
         }
         self.rests();
         done

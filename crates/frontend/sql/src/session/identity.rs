@@ -3,11 +3,10 @@
 //! `options.user` is the one whose rights count: the role that SET ROLE took, or else the session's user, which SET SESSION AUTHORIZATION changes.
 
 use super::changed::Changed;
-use super::{Session, SessionSettings, gone};
+use super::{Session, SessionSettings};
 use crate::catalog::Catalog;
 use crate::error::{Result, SqlError};
 use crate::sqlstate;
-use crate::wire::Sink;
 use std::sync::Arc;
 
 /// Names of the two others.
@@ -39,12 +38,7 @@ impl Session {
     ///
     /// # Errors
     /// `22023` for a role that is not there, `42501` for one that the session's user does not belong to.
-    pub(super) fn set_role(
-        &mut self,
-        role: Option<&str>,
-        local: bool,
-        sink: &mut dyn Sink,
-    ) -> Result<()> {
+    pub(super) fn set_role(&mut self, role: Option<&str>, local: bool) -> Result<()> {
         let role = role.filter(|role| *role != NONE);
         if let Some(name) = role {
             self.check_role(name)?;
@@ -56,7 +50,7 @@ impl Session {
             local,
         });
         self.take_role(role);
-        self.tell_rights(sink)
+        Ok(())
     }
 
     fn check_role(&self, name: &str) -> Result<()> {
@@ -88,12 +82,7 @@ impl Session {
     ///
     /// # Errors
     /// `22023` for a role that is not there, `42501` for who may not.
-    pub(super) fn set_session_user(
-        &mut self,
-        user: Option<&str>,
-        local: bool,
-        sink: &mut dyn Sink,
-    ) -> Result<()> {
+    pub(super) fn set_session_user(&mut self, user: Option<&str>, local: bool) -> Result<()> {
         let name = user.unwrap_or(&self.identity.login).to_owned();
         if user.is_some() {
             self.check_session_user(&name)?;
@@ -105,7 +94,7 @@ impl Session {
             local,
         });
         self.take_session_user(&name);
-        self.tell_rights(sink)
+        Ok(())
     }
 
     fn check_session_user(&self, name: &str) -> Result<()> {
@@ -152,12 +141,14 @@ impl Session {
     }
 
     fn take_session_user(&mut self, name: &str) {
+        self.keep_told();
         name.clone_into(&mut self.identity.session);
         self.settings.fix("session_authorization", name);
         self.take_role(None);
     }
 
     pub(super) fn take_role(&mut self, role: Option<&str>) {
+        self.keep_told();
         let user = role.unwrap_or(&self.identity.session).to_owned();
         let image = self.newest_image();
         let superuser = image.role(&user).is_some_and(|role| role.superuser);
@@ -172,14 +163,6 @@ impl Session {
     pub(super) fn is_itself(&mut self) {
         let login = self.identity.login.clone();
         self.take_session_user(&login);
-    }
-
-    fn tell_rights(&mut self, sink: &mut dyn Sink) -> Result<()> {
-        for name in ["is_superuser", "session_authorization"] {
-            let value = self.settings.get(name)?;
-            sink.parameter_status(name, &value).map_err(gone)?;
-        }
-        Ok(())
     }
 }
 

@@ -3,7 +3,7 @@
 //! Indexes are trees that are cleaned and merged as they are used, and that a checksum stands behind: REINDEX finds out whether it could, and does nothing.
 //! No transaction can be prepared.
 
-use super::run::{Output, Prepared};
+use super::run::{Given, Output, Prepared};
 use super::{Session, TransactionStatus};
 use crate::bind::object_name;
 use crate::catalog::{Kind, Named};
@@ -13,7 +13,6 @@ use crate::parse::{Command, Reindexed, with_stack};
 use crate::sqlstate::{self, SqlState};
 use crate::wire::{CommandTag, Sink};
 use sqlparser::ast;
-use vellum_row::Value;
 
 impl Session {
     /// Runs one of them.
@@ -65,7 +64,7 @@ impl Session {
         &mut self,
         prepared: &Prepared,
         name: &ast::ObjectName,
-        params: &[Value],
+        given: Given<'_>,
     ) -> Result<CommandTag> {
         self.start_statement()?;
         let search_path = self.search_path();
@@ -90,7 +89,7 @@ impl Session {
                 return Err(SqlError::new(sqlstate::READ_ONLY_SQL_TRANSACTION, text));
             }
         }
-        let done = with_stack(|| self.run_program(read, params, &[], Output::Drop))?;
+        let done = with_stack(|| self.run_program(read, given, &[], Output::Drop))?;
         self.code_found = done.rows() > 0;
         Ok(CommandTag::counted("UPDATE", done.rows()))
     }

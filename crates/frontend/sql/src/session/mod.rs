@@ -75,6 +75,7 @@ pub(crate) use channels::{Channels, Saying};
 pub(crate) use environment::{Asked, Env};
 pub use options::SessionOptions;
 pub(crate) use temporary::{AtCommit, Temporary, drop_left_behind};
+use transaction::Beside;
 pub(crate) use transaction::{Open, clock_time};
 pub(crate) use waiting::Waiting;
 
@@ -151,6 +152,10 @@ pub struct Session {
     shared: Arc<Shared>,
     options: SessionOptions,
     cancel: CancelHandle,
+    /// Whether it was a superuser who logged in.
+    superuser: bool,
+    /// When the statement that is under way has to end, by the monotonic clock; `None`: never, or there is none.
+    deadline: Option<u64>,
     settings: SessionSettings,
     /// The published image that was seen last.
     known: (u64, Arc<Catalog>),
@@ -171,8 +176,6 @@ pub struct Session {
     several: bool,
     /// How many DOs are run inside each other, each by the EXECUTE of another.
     code_depth: usize,
-    /// When the outermost of them has to end, by the monotonic clock; `None`: never.
-    code_deadline: Option<u64>,
     /// Whether the last statement of the code that runs has met a row.
     code_found: bool,
     /// How many rows it had.
@@ -194,8 +197,8 @@ pub struct Session {
     random: RefCell<Random>,
     /// Settings that the transaction has changed.
     changed: Vec<changed::Changed>,
-    /// Settings that have changed and the client was not told of.
-    untold: Vec<&'static str>,
+    /// What the client was told of settings, if some may have changed since.
+    told: Option<Vec<(&'static str, String)>>,
     /// The row that is being told.
     body: Vec<u8>,
     /// The value that is being told.
@@ -261,6 +264,8 @@ impl Session {
             shared,
             options,
             cancel,
+            superuser,
+            deadline: None,
             open: None,
             status: TransactionStatus::Idle,
             failed_as: None,
@@ -272,7 +277,6 @@ impl Session {
             rest: VecDeque::new(),
             several: false,
             code_depth: 0,
-            code_deadline: None,
             code_found: false,
             code_rows: 0,
             code_variables: Vec::new(),
@@ -285,7 +289,7 @@ impl Session {
             sequences: RefCell::default(),
             random: RefCell::new(Random::new(Random::fresh_seed())),
             changed: Vec::new(),
-            untold: Vec::new(),
+            told: None,
             body: Vec::new(),
             text: String::new(),
             temporary: Temporary::default(),
@@ -296,6 +300,8 @@ impl Session {
         for (name, role) in roles {
             session.begins_as(&name, &role).map_err(SqlError::fatal)?;
         }
+        // Nobody was told anything yet.
+        session.told = None;
         Ok(session)
     }
 
@@ -324,9 +330,28 @@ impl Session {
         self.status
     }
 
+    /// Whether a transaction is open: in a block, or in a pipeline.
+    pub fn has_open_transaction(&self) -> bool {
+        self.open.is_some()
+    }
+
     /// The settings that a client is told of when it connects: names and values.
     pub fn parameter_statuses(&self) -> Vec<(&'static str, String)> {
         self.settings.reported()
+    }
+
+    /// Those of them that have other values than the client was told last: what it is owed before ReadyForQuery, however they have changed.
+    pub fn changed_statuses(&mut self) -> Vec<(&'static str, String)> {
+        let Some(told) = self.told.take() else {
+            return Vec::new();
+        };
+        let now = self.settings.reported().into_iter();
+        now.filter(|status| !told.contains(status)).collect()
+    }
+
+    /// Some may change now.
+    fn keep_told(&mut self) {
+        self.told.get_or_insert_with(|| self.settings.reported());
     }
 
     /// A setting in milliseconds, such as `idle_session_timeout`; 0 for none.
@@ -342,6 +367,7 @@ impl Session {
 
     /// After an error (S2).
     fn failed(&mut self) {
+        self.stop_clock();
         self.copy = None;
         self.rest.clear();
         match self.status {
@@ -360,9 +386,13 @@ impl Session {
         let Some(open) = &mut self.open else {
             return;
         };
+        // They are known until the block ends, and cannot be run.
+        self.portals.fail_from(open.portals_at_last_savepoint());
         if !open.has_savepoints() {
             self.failed_as = Some(open.characteristics);
+            let portals = std::mem::take(&mut self.portals);
             self.roll_back();
+            self.portals = portals;
         } else if open.undo_to_last_savepoint(&self.shared).is_err() {
             self.roll_back();
         }
@@ -379,6 +409,22 @@ impl Session {
             TransactionStatus::InBlock => "idle in transaction",
             TransactionStatus::Failed => "idle in transaction (aborted)",
         });
+    }
+
+    /// What it has done so far beside its transaction.
+    fn beside(&self) -> Beside {
+        Beside {
+            cursors: self.cursors.declared(),
+            portals: self.portals.bound(),
+            settings: self.changed.len(),
+        }
+    }
+
+    /// Undoes what it has done since.
+    fn undo_beside(&mut self, to: Beside) {
+        self.cursors.forget_from(to.cursors);
+        self.portals.forget_from(to.portals);
+        self.undo_settings(to.settings);
     }
 
     fn roll_back(&mut self) {
@@ -418,12 +464,10 @@ impl Session {
     }
 
     fn refuse_in_failed_block(&self) -> Result<()> {
-        if self.status == TransactionStatus::Failed {
-            let text =
-                "current transaction is aborted, commands ignored until end of transaction block";
-            return Err(SqlError::new(sqlstate::IN_FAILED_SQL_TRANSACTION, text));
+        match self.status {
+            TransactionStatus::Failed => Err(failed_block()),
+            _ => Ok(()),
         }
-        Ok(())
     }
 }
 
@@ -435,6 +479,12 @@ impl Drop for Session {
         self.shared.advisory.release_all(self.activity.number, true);
         self.shared.activities.leave(self.activity.number);
     }
+}
+
+#[cold]
+fn failed_block() -> SqlError {
+    let text = "current transaction is aborted, commands ignored until end of transaction block";
+    SqlError::new(sqlstate::IN_FAILED_SQL_TRANSACTION, text)
 }
 
 #[cold]

@@ -11,6 +11,7 @@ use super::run::{Output, Prepared};
 use super::simple::is_program;
 use super::{Progress, Session, gone, no_portal};
 use crate::error::{Fields, Result, SqlError};
+use crate::plan::Program;
 use crate::sqlstate;
 use crate::system::reg_text_in;
 use crate::wire::{CommandTag, CopyShape, Field, Format, Gone, OutputRow, Sink, Told};
@@ -109,10 +110,10 @@ impl Session {
         sink: &mut dyn Sink,
     ) -> Result<Progress> {
         self.refuse_in_failed_block()?;
-        let program = is_program(&prepared.statement);
         let has_run = portal.found.as_ref();
         let has_written = has_run.is_some_and(|found| found.tag.name != "SELECT");
-        if program && has_written && self.program(prepared)?.columns.is_empty() {
+        let returns = |program: &Arc<Program>| !program.columns.is_empty();
+        if own(portal).is_some_and(|program| has_written && !returns(program)) {
             // There is nothing to fetch, and it is not to be done twice.
             return Err(cannot_be_run(name));
         }
@@ -156,12 +157,12 @@ impl Session {
         if is_program(&prepared.statement) {
             self.start_statement()?;
             let output = Output::Tell(sink, false);
-            let tag = self.run_program(prepared, &portal.params, &formats, output)?;
+            let tag = self.run_program(prepared, portal.given(), &formats, output)?;
             sink.command_complete(&tag).map_err(gone)?;
             return Ok(tag);
         }
         let mut keeping = Keeping::new(sink, None);
-        self.command(prepared, &portal.params, &formats, false, &mut keeping)?;
+        self.command(prepared, portal.given(), &formats, false, &mut keeping)?;
         Ok(keeping.tag)
     }
 
@@ -204,17 +205,17 @@ impl Session {
     ) -> Result<()> {
         let mut rows = RowStore::new(self.shared.queries.clone(), self.work_memory());
         let mut stored = None;
-        let (columns, tag, failure) = match is_program(&prepared.statement) {
-            true => {
+        let (columns, tag, failure) = match own(portal) {
+            Some(program) => {
                 self.start_statement()?;
-                let stored = stored.insert(Stored::of(&*self.program(prepared)?)?);
-                self.find_by_program(portal, prepared, (&mut rows, stored))?
+                let stored = stored.insert(Stored::of(program)?);
+                self.find_by_program(portal, (&**prepared, &**program), (&mut rows, stored))?
             }
-            false => {
+            None => {
                 let fields = self.command_fields(&prepared.statement)?;
                 let formats = portal.formats.clone();
                 let mut keeping = Keeping::new(sink, Some(&mut rows));
-                let done = self.command(prepared, &portal.params, &formats, false, &mut keeping);
+                let done = self.command(prepared, portal.given(), &formats, false, &mut keeping);
                 let (tag, failed) = (keeping.tag, keeping.failed.take());
                 failed.map_or(Ok(()), Err)?;
                 done?;
@@ -236,19 +237,18 @@ impl Session {
     fn find_by_program(
         &mut self,
         portal: &Portal,
-        prepared: &Arc<Prepared>,
+        (prepared, program): (&Prepared, &Program),
         (rows, stored): (&mut RowStore, &Stored),
     ) -> Result<(usize, CommandTag, Option<SqlError>)> {
         let output = Output::Store(rows, &stored.schema);
-        let done = self.run_program(prepared, &portal.params, &[], output);
+        let done = self.run_program(prepared, portal.given(), &[], output);
         let (tag, failure) = match done {
             Ok(tag) => (tag, None),
             Err(error) if rows.len() == 0 || !error.is_of_data() => return Err(error),
-            Err(error) if self.program(prepared)?.writes() => return Err(error),
+            Err(error) if program.writes() => return Err(error),
             Err(error) => (CommandTag::counted("SELECT", 0), Some(error)),
         };
-        let columns = self.program(prepared)?.columns.len();
-        Ok((columns, tag, failure))
+        Ok((program.columns.len(), tag, failure))
     }
 
     /// Columns of what FETCH of a cursor returns, or of a portal that Bind has made.
@@ -257,14 +257,21 @@ impl Session {
     /// `34000`; those of the portal's statement.
     pub(super) fn fetched_fields(&mut self, name: &str) -> Result<Arc<[Field]>> {
         let portal = self.portals.get(name);
-        let prepared = portal.and_then(|portal| portal.prepared.clone());
-        let (None, Some(prepared)) = (self.cursors.told(name), prepared) else {
+        let known = portal.and_then(|portal| {
+            let program = own(portal).cloned();
+            portal.prepared.clone().zip(Some(program))
+        });
+        let (None, Some((prepared, program))) = (self.cursors.told(name), known) else {
             return self.cursors.fields(name);
         };
-        self.portal_fields(&prepared)
+        self.portal_fields(&prepared, program.as_ref())
     }
 
-    fn portal_fields(&mut self, prepared: &Arc<Prepared>) -> Result<Arc<[Field]>> {
+    fn portal_fields(
+        &mut self,
+        prepared: &Prepared,
+        program: Option<&Arc<Program>>,
+    ) -> Result<Arc<[Field]>> {
         // It may be of itself, or of one that is of it: that would be asked for ever.
         if matches!(
             prepared.statement,
@@ -273,13 +280,9 @@ impl Session {
             let text = "FETCH of a portal of FETCH or EXECUTE";
             return Err(SqlError::unsupported(text));
         }
-        let fields = match is_program(&prepared.statement) {
-            true => {
-                self.start_statement()?;
-                let program = self.program(prepared)?;
-                program.returns.then(|| program.fields())
-            }
-            false => self.command_fields(&prepared.statement)?,
+        let fields = match program {
+            Some(program) => program.returns.then(|| program.fields()),
+            None => self.command_fields(&prepared.statement)?,
         };
         fields.ok_or_else(|| {
             let text = "FETCH of a portal that returns no rows";
@@ -315,8 +318,11 @@ impl Session {
         sink: &mut dyn Sink,
     ) -> Result<CommandTag> {
         let prepared = portal.prepared.clone().ok_or_else(|| no_portal(name))?;
+        if portal.failed {
+            return Err(cannot_be_run(name));
+        }
         self.start_statement()?;
-        let fields = self.portal_fields(&prepared)?;
+        let fields = self.portal_fields(&prepared, own(portal))?;
         if !moves && describe {
             sink.row_description(&fields, formats).map_err(gone)?;
         }
@@ -333,6 +339,13 @@ impl Session {
         let name = if moves { "MOVE" } else { "FETCH" };
         Ok(CommandTag::counted(name, told))
     }
+}
+
+/// The program of a portal's statement, if that is one.
+fn own(portal: &Portal) -> Option<&Arc<Program>> {
+    let prepared = portal.prepared.as_ref();
+    let is_own = prepared.is_some_and(|prepared| is_program(&prepared.statement));
+    portal.bound.as_ref().filter(|_| is_own)
 }
 
 /// A sink that keeps rows, or tells them, and remembers what the command has done.
@@ -386,10 +399,6 @@ impl Sink for Keeping<'_> {
 
     fn notice(&mut self, notice: &Fields) -> Told {
         self.sink.notice(notice)
-    }
-
-    fn parameter_status(&mut self, name: &str, value: &str) -> Told {
-        self.sink.parameter_status(name, value)
     }
 
     fn copy_in(&mut self, shape: &CopyShape) -> Told {

@@ -2,6 +2,10 @@
 //!
 //! Nearly all that drivers make have no name and live for one statement: that one has a place of its own, so that a statement
 //! hashes and allocates nothing for it.
+//!
+//! Invariants:
+//! - O1 ROLLBACK TO a savepoint takes portals along that were bound after it, as it does with cursors. One that was bound before and run behind it stays, with the rows
+//!   that it has found, as in PostgreSQL.
 
 use super::cursor::ShownCursor;
 use super::extended::Portal;
@@ -14,6 +18,7 @@ use vellum_row::datetime::Timestamp;
 pub(crate) struct Portals {
     unnamed: Option<Portal>,
     named: HashMap<String, Portal>,
+    bound: u64,
     /// The one that is being run, which is taken out: its name, its text, and when it was made.
     running: Option<(Box<str>, Arc<str>, Timestamp)>,
 }
@@ -68,6 +73,48 @@ impl Portals {
         } else {
             self.named.insert(name.to_owned(), portal);
         }
+    }
+
+    /// A number for the next one.
+    pub fn number(&mut self) -> u64 {
+        self.bound += 1;
+        self.bound - 1
+    }
+
+    /// How many were bound so far: a point to go back to.
+    pub fn bound(&self) -> u64 {
+        self.bound
+    }
+
+    /// One has failed, and is not run again.
+    pub fn fail(&mut self, name: &str) {
+        let portal = match name {
+            "" => self.unnamed.as_mut(),
+            name => self.named.get_mut(name),
+        };
+        if let Some(portal) = portal {
+            portal.failed = true;
+        }
+    }
+
+    /// The block has failed that those were bound in which were bound from there on: what they hold is given back.
+    pub fn fail_from(&mut self, bound: u64) {
+        self.running = None;
+        for portal in self.unnamed.iter_mut().chain(self.named.values_mut()) {
+            if portal.number >= bound {
+                portal.aborted = true;
+                (portal.params, portal.found) = (Vec::new(), None);
+            }
+        }
+    }
+
+    /// O1.
+    pub fn forget_from(&mut self, bound: u64) {
+        let is_late = |portal: &Portal| portal.number >= bound;
+        if self.unnamed.as_ref().is_some_and(is_late) {
+            self.unnamed = None;
+        }
+        self.named.retain(|_, portal| !is_late(portal));
     }
 
     /// Takes it out.

@@ -12,8 +12,9 @@ use crate::expr::{ListSets, Out};
 use crate::lock::Obstacle;
 use crate::parse;
 use crate::plan::{Ends, Program, ProgramKind, Surroundings, compile};
-use crate::session::simple::{is_program, statement_in};
-use crate::session::transaction::{Open, Point};
+use crate::session::named::check_columns;
+use crate::session::simple::{is_end, is_program, statement_in};
+use crate::session::transaction::{Beginner, Open, Point};
 use crate::sqlstate;
 use crate::system;
 use crate::wire::{CommandTag, Format, OutputRow, Sink};
@@ -33,6 +34,8 @@ pub(crate) struct Prepared {
     /// The statement that it is about: it has the parameters of DECLARE and EXPLAIN.
     pub inner: Option<Arc<Self>>,
     program: Mutex<Option<Arc<Program>>>,
+    /// The one whose parameters have the types of an earlier one, if they would have others now (N2).
+    of_types: Mutex<Option<Arc<Program>>>,
 }
 
 impl Prepared {
@@ -45,6 +48,7 @@ impl Prepared {
             parameter_types: parameter_types.to_vec(),
             inner,
             program: Mutex::new(None),
+            of_types: Mutex::new(None),
         })
     }
 
@@ -61,8 +65,8 @@ impl Drop for Prepared {
     fn drop(&mut self) {
         // P3: a deep tree is dropped on a stack that has room, and so is what was made of it.
         let statement = std::mem::replace(&mut self.statement, Statement::UnlockTables);
-        let program = self.program.lock().take();
-        parse::with_stack(move || drop((statement, program)));
+        let programs = (self.program.lock().take(), self.of_types.lock().take());
+        parse::with_stack(move || drop((statement, programs)));
     }
 }
 
@@ -96,18 +100,47 @@ pub(super) enum Output<'o> {
     },
 }
 
+/// Values of a statement's parameters.
+#[derive(Clone, Copy)]
+pub(super) struct Given<'g> {
+    pub values: &'g [Value],
+    /// The program by whose types they were read, and whose columns were told (N2).
+    pub bound: Option<&'g Arc<Program>>,
+}
+
+impl Given<'_> {
+    /// Of a statement that has none, and whose columns nobody was told.
+    pub const NONE: Given<'static> = Given {
+        values: &[],
+        bound: None,
+    };
+}
+
+impl<'g> Given<'g> {
+    /// Values for a statement whose columns nobody was told.
+    pub const fn read(values: &'g [Value]) -> Self {
+        Self {
+            values,
+            bound: None,
+        }
+    }
+}
+
 /// What a statement is run for.
 pub(super) struct Sets<'a> {
     /// Its parameters, once or several times: the rows of a COPY.
     pub lists: &'a [&'a [Value]],
+    /// As that of [`Given`].
+    pub bound: Option<&'a Arc<Program>>,
+    /// What was read as parameters were literals of a text, which can be read anew: the statement is not run if they are of other types now, and `Some(true)`
+    /// says so.
+    pub again: Option<bool>,
     /// They are of the columns' types and modifiers, if it is an INSERT.
     pub ready: bool,
     /// How its rows go into the table, if it is an INSERT.
     pub way: Way,
     /// Number of the list that it runs for, or has failed for.
     pub at: usize,
-    /// When the statement has to end that they are a part of, by the monotonic clock; `None`: counted from now.
-    pub deadline: Option<u64>,
 }
 
 impl Session {
@@ -144,7 +177,11 @@ impl Session {
             let characteristics = self.settings.characteristics();
             self.open = Some(Open::begin(
                 &self.shared,
-                Some(&self.activity),
+                Some(Beginner {
+                    activity: &self.activity,
+                    waiting: self.waiting(&self.cancel),
+                    superuser: self.superuser,
+                }),
                 &mut self.known,
                 characteristics,
             )?);
@@ -240,11 +277,46 @@ impl Session {
         {
             return Ok(program.clone());
         }
+        let program = self.compiled(prepared, &prepared.parameter_types)?;
+        *known = Some(program.clone());
+        Ok(program)
+    }
+
+    fn compiled(&self, prepared: &Prepared, types: &[u32]) -> Result<Arc<Program>> {
         let search_path = self.search_path();
         let surroundings = self.surroundings(&search_path, &prepared.text);
-        let program = compile(&prepared.statement, &prepared.parameter_types, surroundings)?;
+        let program = compile(&prepared.statement, types, surroundings)?;
         self.activity.has_compiled();
-        let program = Arc::new(program);
+        Ok(Arc::new(program))
+    }
+
+    /// The same for values that were read by the types of an earlier program (N2).
+    ///
+    /// # Errors
+    /// Where the statement cannot have parameters of these types any more.
+    pub(super) fn program_for(
+        &self,
+        prepared: &Prepared,
+        bound: Option<&Arc<Program>>,
+    ) -> Result<Arc<Program>> {
+        let Some(bound) = bound else {
+            return self.program(prepared);
+        };
+        match self.program(prepared) {
+            Ok(program) if program.params == bound.params => return Ok(program),
+            Err(error) if is_end(&error) => return Err(error),
+            _ => {}
+        }
+        let version = self.image().version(self.temporary.namespace);
+        let mut known = prepared.of_types.lock();
+        if let Some(program) = known
+            .as_ref()
+            .filter(|program| program.catalog_version == version && program.params == bound.params)
+        {
+            return Ok(program.clone());
+        }
+        let types: Vec<u32> = bound.params.iter().map(|ty| ty.oid()).collect();
+        let program = self.compiled(prepared, &types)?;
         *known = Some(program.clone());
         Ok(program)
     }
@@ -253,16 +325,17 @@ impl Session {
     pub(super) fn run_program(
         &mut self,
         prepared: &Prepared,
-        params: &[Value],
+        given: Given<'_>,
         formats: &[Format],
         output: Output<'_>,
     ) -> Result<CommandTag> {
         let mut sets = Sets {
-            lists: &[params],
+            lists: &[given.values],
+            bound: given.bound,
+            again: None,
             ready: false,
             way: Way::Insert,
             at: 0,
-            deadline: None,
         };
         self.run_each(prepared, &mut sets, formats, output)
     }
@@ -276,7 +349,7 @@ impl Session {
         mut output: Output<'_>,
     ) -> Result<CommandTag> {
         let cancel = self.cancel.clone();
-        let waiting = self.waiting(&cancel).until(sets.deadline);
+        let waiting = self.waiting(&cancel);
         let waiting = RefCell::new(waiting);
         if let Some(open) = &self.open {
             open.advisory.begin_statement();
@@ -284,7 +357,17 @@ impl Session {
         let mut tries = 0;
         let mut point = None;
         loop {
-            let program = self.program(prepared)?;
+            let program = match (sets.bound, &mut sets.again) {
+                (None, _) => self.program(prepared)?,
+                (Some(bound), Some(again)) => self.program_or_again(prepared, bound, again)?,
+                (Some(bound), None) => {
+                    let program = self.program_for(prepared, Some(bound))?;
+                    if !matches!(output, Output::Drop) {
+                        check_columns(bound, &program)?;
+                    }
+                    program
+                }
+            };
             let given = sets.lists.iter().map(|set| set.len()).min().unwrap_or(0);
             if given < program.params.len() {
                 return Err(no_parameter(given));
@@ -322,6 +405,23 @@ impl Session {
         }
     }
 
+    /// The program of a statement whose parameters can be read anew: an error if they have to be.
+    fn program_or_again(
+        &self,
+        prepared: &Prepared,
+        bound: &Arc<Program>,
+        again: &mut bool,
+    ) -> Result<Arc<Program>> {
+        let program = self.program(prepared);
+        *again = !program
+            .as_ref()
+            .is_ok_and(|program| program.params == bound.params);
+        match program {
+            Ok(_) if *again => Err(SqlError::changed_meanwhile()),
+            program => program,
+        }
+    }
+
     /// After a conflict: undoes the statement, waits for who is in its way, and starts it again. False if nobody is any more and the
     /// transaction keeps its snapshot: the statement has failed.
     pub(super) fn wait_and_return(
@@ -351,7 +451,7 @@ impl Session {
     }
 
     /// The image was not right about a table that is to be written.
-    fn refresh_image(&mut self) -> Result<()> {
+    pub(super) fn refresh_image(&mut self) -> Result<()> {
         match &mut self.open {
             Some(open) if !open.characteristics.repeatable => {
                 open.begin_statement(&self.shared)?;

@@ -257,11 +257,11 @@ impl SessionSettings {
         self.get(name).is_ok_and(|value| value == "on")
     }
 
-    /// Sets it; `None`: back to its default. Returns the name under which a client is told, if it is.
+    /// Sets it; `None`: back to its default.
     ///
     /// # Errors
     /// `42704`, `22023`, `55P02`.
-    pub fn set(&mut self, name: &str, value: Option<&str>) -> Result<Option<&'static str>> {
+    pub fn set(&mut self, name: &str, value: Option<&str>) -> Result<()> {
         let name = name.to_lowercase();
         // Settings of programs have a point in their name.
         let known = known_settings::named(&name);
@@ -274,7 +274,7 @@ impl SessionSettings {
             && value
                 .is_none_or(|value| matches!(&*value.to_lowercase(), "on" | "true" | "yes" | "1"));
         if stands {
-            return Ok(None);
+            return Ok(());
         }
         if kind == Kind::Fixed {
             let message = format!("parameter \"{name}\" cannot be changed");
@@ -296,8 +296,7 @@ impl SessionSettings {
             return Err(error);
         }
         self.read_often();
-        let reported = REPORTED.iter().find(|own| **own == name);
-        Ok(reported.map(|own| shown_name(own)))
+        Ok(())
     }
 
     /// What a client is told when it connects.
@@ -437,6 +436,11 @@ impl SessionSettings {
         }
         Ok(())
     }
+}
+
+/// Whether clients are told of a setting.
+pub(super) fn is_reported(name: &str) -> bool {
+    REPORTED.iter().any(|own| own.eq_ignore_ascii_case(name))
 }
 
 /// `vartype` of what cannot be set, by its value.

@@ -2,9 +2,10 @@
 
 use super::maintenance::{marked_constraints, rows_marked};
 use super::plans::Known;
-use super::run::{Output, Prepared};
+use super::run::{Given, Output, Prepared, Sets};
 use super::{Progress, Session, TransactionStatus, gone};
 use crate::error::{Fields, Result, SqlError};
+use crate::exec::Way;
 use crate::parse::{self, Normalized, with_stack};
 use crate::sqlstate;
 use crate::wire::Sink;
@@ -20,13 +21,15 @@ impl Session {
     /// The statement's. The session goes on; the client is owed the error and ReadyForQuery.
     pub fn simple_query(&mut self, text: &str, sink: &mut dyn Sink) -> Result<Progress> {
         self.cancel.start();
+        self.start_clock();
         self.statements.remove("");
         self.portals.remove("");
         let done = with_stack(|| self.simple(text, sink));
-        if done.is_err() {
-            self.failed();
+        match done {
+            Ok(Progress::CopyIn) => {}
+            Ok(_) => self.stop_clock(),
+            Err(_) => self.failed(),
         }
-        self.tell_changed(sink);
         self.rests();
         done
     }
@@ -44,6 +47,8 @@ impl Session {
             self.tell_notice(&notice, sink)?;
         }
         if statements.is_empty() {
+            // It ends a pipeline that has not come to its Sync, as any text does.
+            self.end_implicit()?;
             sink.empty_query().map_err(gone)?;
             return Ok(Progress::Complete);
         }
@@ -81,6 +86,7 @@ impl Session {
             Some(Known::Ready(prepared)) => prepared.clone(),
             Some(Known::Literal) => return Ok(None),
             Some(Known::Once) => {
+                self.activity.runs(&text.into());
                 let found = self.of_form(form, types)?;
                 let known = found.clone().map_or(Known::Literal, Known::Ready);
                 self.plans.note(form, types, known);
@@ -94,6 +100,7 @@ impl Session {
                 return Ok(None);
             }
         };
+        self.activity.runs(&text.into());
         self.start_statement()?;
         // N3: errors are those of the text as it is.
         let program = match self.program(&prepared) {
@@ -122,8 +129,20 @@ impl Session {
         if !fits {
             return Ok(None);
         }
-        self.activity.runs(&text.into());
-        let tag = self.run_program(&prepared, values, &[], Output::Tell(sink, true))?;
+        let mut sets = Sets {
+            lists: &[values.as_slice()],
+            bound: Some(&program),
+            again: Some(false),
+            ready: false,
+            way: Way::Insert,
+            at: 0,
+        };
+        let done = self.run_each(&prepared, &mut sets, &[], Output::Tell(sink, true));
+        if sets.again == Some(true) {
+            // Others have changed the table since; while this session waited for that, mostly.
+            return Ok(None);
+        }
+        let tag = done?;
         self.end_implicit()?;
         sink.command_complete(&tag).map_err(gone)?;
         Ok(Some(Progress::Complete))
@@ -157,10 +176,12 @@ impl Session {
     /// Runs what is left of a text.
     pub(super) fn run_rest(&mut self, sink: &mut dyn Sink) -> Result<Progress> {
         while let Some(prepared) = self.rest.pop_front() {
+            self.start_clock();
             let progress = self.statement(&prepared, sink)?;
             if progress != Progress::Complete {
                 return Ok(progress);
             }
+            self.stop_clock();
         }
         Ok(Progress::Complete)
     }
@@ -171,7 +192,7 @@ impl Session {
             self.refuse_in_failed_block()?;
             self.start_statement()?;
             let output = Output::Tell(sink, true);
-            let tag = self.run_program(prepared, &[], &[], output)?;
+            let tag = self.run_program(prepared, Given::NONE, &[], output)?;
             // Statements of one text outside a block are one transaction.
             if self.rest.is_empty() {
                 self.end_implicit()?;
@@ -179,7 +200,7 @@ impl Session {
             sink.command_complete(&tag).map_err(gone)?;
             return Ok(Progress::Complete);
         }
-        let progress = self.command(prepared, &[], &[], true, sink)?;
+        let progress = self.command(prepared, Given::NONE, &[], true, sink)?;
         if progress == Progress::Complete
             && self.rest.is_empty()
             && self.status == TransactionStatus::Idle
@@ -217,6 +238,6 @@ pub(super) fn statement_in(statement: &Statement) -> Option<Statement> {
 }
 
 /// Whether a statement was ended from outside, whatever it is.
-fn is_end(error: &SqlError) -> bool {
+pub(super) fn is_end(error: &SqlError) -> bool {
     [sqlstate::QUERY_CANCELED, sqlstate::ADMIN_SHUTDOWN].contains(&error.sqlstate())
 }

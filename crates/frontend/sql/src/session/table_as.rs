@@ -1,21 +1,20 @@
 //! CREATE TABLE … AS: a table of a query's columns, filled by the query in the same transaction.
 
 use super::Session;
-use super::run::{Output, Prepared, Sets};
+use super::run::{Given, Output, Prepared, Sets};
 use crate::error::{Result, SqlError};
 use crate::exec::Way;
 use crate::plan::writes_in_with;
 use crate::sqlstate;
 use crate::wire::{CommandTag, Sink};
 use sqlparser::ast::{self, Statement};
-use vellum_row::Value;
 
 impl Session {
     pub(super) fn create_table_as(
         &mut self,
         create: &ast::CreateTable,
         whole: &Prepared,
-        params: &[Value],
+        given: Given<'_>,
         sink: &mut dyn Sink,
     ) -> Result<CommandTag> {
         self.start_statement()?;
@@ -26,7 +25,9 @@ impl Session {
             return Err(SqlError::new(sqlstate::READ_ONLY_SQL_TRANSACTION, text));
         }
         let types = match &whole.inner {
-            Some(query) if !params.is_empty() => self.program(query)?.params.clone(),
+            Some(query) if !given.values.is_empty() => {
+                self.program_for(query, given.bound)?.params.clone()
+            }
             _ => Vec::new(),
         };
         let variables = std::mem::take(&mut self.code_variables);
@@ -71,11 +72,12 @@ impl Session {
         let oids: Vec<u32> = types.iter().map(|ty| ty.oid()).collect();
         let prepared = Self::prepare_one(&text, statement, &oids);
         let mut sets = Sets {
-            lists: &[params],
+            lists: &[given.values],
+            bound: None,
+            again: None,
             ready: false,
             way,
             at: 0,
-            deadline: None,
         };
         let done = self.run_each(&prepared, &mut sets, &[], Output::Drop)?;
         Ok(CommandTag::counted("SELECT", done.rows()))

@@ -18,7 +18,9 @@ use crate::lock::{HeldAdvisory, HeldLocks, WaitsAt};
 use crate::sqlstate;
 use std::cell::RefCell;
 use std::sync::Arc;
-use vellum::{Durability, Isolation, Savepoint, Transaction, TransactionOptions};
+use std::time::Duration;
+use vellum::{Durability, Error, Isolation, Savepoint, Transaction, TransactionOptions};
+use vellum_base::clock::monotonic_nanos;
 use vellum_row::datetime::Timestamp;
 
 /// How a transaction is begun.
@@ -73,6 +75,17 @@ pub(crate) struct Open {
     pub begun_before: bool,
 }
 
+/// What a session has done by a savepoint, beside its transaction: what it did later is undone with that.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Beside {
+    /// How many cursors it had declared.
+    pub cursors: u64,
+    /// How many portals it had bound.
+    pub portals: u64,
+    /// How many settings it had changed.
+    pub settings: usize,
+}
+
 /// A SAVEPOINT.
 #[derive(Debug)]
 struct Mark {
@@ -82,8 +95,7 @@ struct Mark {
     advisory: usize,
     said: (usize, usize),
     deferred: OwedMark,
-    /// How many cursors were declared and settings changed before.
-    beside: (u64, usize),
+    beside: Beside,
     catalog: (u64, Arc<Catalog>),
     changes: usize,
     /// What it was said to be is so behind it, too.
@@ -130,6 +142,40 @@ impl Drop for Gates {
     }
 }
 
+/// A session that begins a transaction.
+pub(crate) struct Beginner<'b> {
+    pub activity: &'b Arc<Activity>,
+    pub waiting: Waiting<'b>,
+    /// A superuser has logged in: it may have the slots that are kept back.
+    pub superuser: bool,
+}
+
+/// How long a wait for a slot goes on without a look at what ends the statement.
+const SLOT_LOOK: Duration = Duration::from_millis(20);
+
+impl Beginner<'_> {
+    /// Begins a transaction of the engine.
+    fn lease(&self, shared: &Shared, options: TransactionOptions) -> Result<Transaction> {
+        let options = options.leaves_reserved(!self.superuser);
+        let begin = |time| shared.engine.begin_with(options.slot_timeout(time));
+        match begin(Duration::ZERO) {
+            Err(Error::Timeout { .. }) => {}
+            begun => return Ok(begun?),
+        }
+        let timeout = shared.engine.config().slot_timeout;
+        let start = monotonic_nanos();
+        loop {
+            self.waiting.look_cancelled()?;
+            let waited = Duration::from_nanos(monotonic_nanos() - start);
+            let rest = timeout.saturating_sub(waited);
+            match begin(rest.min(SLOT_LOOK)) {
+                Err(Error::Timeout { .. }) if rest > SLOT_LOOK => {}
+                begun => return Ok(begun?),
+            }
+        }
+    }
+}
+
 /// Microseconds from 1970 to 2000.
 const EPOCH_MICROS: i64 = 946_684_800_000_000;
 
@@ -139,13 +185,13 @@ pub(crate) fn clock_time() -> Timestamp {
 }
 
 impl Open {
-    /// Begins; `session` is whose it is, if it is one's.
+    /// Begins; `session` is whose it is, if it is one's. Waits for a slot of the engine, and hears of what ends the statement meanwhile.
     ///
     /// # Errors
-    /// `53300` if all slots are taken.
+    /// `53300` if all slots are taken; `57014`, `57P01`.
     pub fn begin(
         shared: &Shared,
-        session: Option<&Arc<Activity>>,
+        session: Option<Beginner<'_>>,
         known: &mut (u64, Arc<Catalog>),
         characteristics: Characteristics,
     ) -> Result<Box<Self>> {
@@ -158,8 +204,12 @@ impl Open {
             .isolation(Isolation::Statement)
             .durability(durability)
             .read_only(characteristics.read_only);
-        let begin = || shared.engine.begin_with(options);
+        let begin = || match &session {
+            Some(session) => session.lease(shared, options),
+            None => Ok(shared.engine.begin_with(options)?),
+        };
         let transaction = shared.catalog.with_snapshot(known, begin)?;
+        let session = session.map(|session| session.activity);
         let held = HeldLocks::new(shared.locks.clone(), transaction.id());
         let now = clock_time();
         if let Some(session) = session {
@@ -503,7 +553,7 @@ impl Open {
     ///
     /// # Errors
     /// `25P02` and its like.
-    pub fn savepoint(&mut self, name: String, beside: (u64, usize)) -> Result<()> {
+    pub fn savepoint(&mut self, name: String, beside: Beside) -> Result<()> {
         let at = self.transaction.savepoint()?;
         self.savepoints.push(Mark {
             name,
@@ -531,11 +581,11 @@ impl Open {
         Ok(())
     }
 
-    /// ROLLBACK TO. Returns how many cursors had been declared and settings changed by then.
+    /// ROLLBACK TO. Returns what the session had done by then.
     ///
     /// # Errors
     /// `3B001`; storage errors.
-    pub fn roll_back_to(&mut self, shared: &Shared, name: &str) -> Result<(u64, usize)> {
+    pub fn roll_back_to(&mut self, shared: &Shared, name: &str) -> Result<Beside> {
         let at = self.mark(name)?;
         self.savepoints.truncate(at + 1);
         let mark = &self.savepoints[at];
@@ -555,6 +605,11 @@ impl Open {
     /// Whether there is a savepoint to go back to.
     pub fn has_savepoints(&self) -> bool {
         !self.savepoints.is_empty()
+    }
+
+    /// How many portals had been bound by the last savepoint; none, if there is none.
+    pub fn portals_at_last_savepoint(&self) -> u64 {
+        self.savepoints.last().map_or(0, |mark| mark.beside.portals)
     }
 
     /// Undoes what was done behind the last savepoint, if there is one.

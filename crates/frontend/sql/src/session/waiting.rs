@@ -20,22 +20,15 @@ pub(crate) struct Waiting<'w> {
 }
 
 impl<'w> Waiting<'w> {
-    /// Of a statement that starts now; limits in milliseconds, 0 for none.
-    pub fn new(cancel: &'w CancelHandle, statement_ms: u64, lock_ms: u64) -> Self {
-        let nanos = |ms: u64| (ms > 0).then(|| ms.saturating_mul(1_000_000));
+    /// Of a statement that has to end at this moment of the monotonic clock, if there is one; the other limit in milliseconds, 0 for none.
+    pub fn new(cancel: &'w CancelHandle, deadline: Option<u64>, lock_ms: u64) -> Self {
         Self {
             cancel,
-            deadline: nanos(statement_ms).map(|limit| monotonic_nanos().saturating_add(limit)),
+            deadline,
             lock_nanos: nanos(lock_ms),
             since: None,
             obstacle: None,
         }
-    }
-
-    /// The same, of a statement that began earlier: it has to end at this moment of the monotonic clock.
-    pub fn until(mut self, deadline: Option<u64>) -> Self {
-        self.deadline = deadline.or(self.deadline);
-        self
     }
 
     /// When it has to end, by the monotonic clock.
@@ -72,8 +65,7 @@ impl<'w> Waiting<'w> {
     pub fn look_cancelled(&self) -> Result<()> {
         self.cancel.check()?;
         if self.deadline.is_some_and(|end| monotonic_nanos() >= end) {
-            let text = "canceling statement due to statement timeout";
-            return Err(SqlError::new(sqlstate::QUERY_CANCELED, text));
+            return Err(late());
         }
         Ok(())
     }
@@ -94,13 +86,66 @@ impl<'w> Waiting<'w> {
     }
 }
 
+fn nanos(ms: u64) -> Option<u64> {
+    (ms > 0).then(|| ms.saturating_mul(1_000_000))
+}
+
+#[cold]
+fn late() -> SqlError {
+    let text = "canceling statement due to statement timeout";
+    SqlError::new(sqlstate::QUERY_CANCELED, text)
+}
+
+/// The clock of `statement_timeout`, as in PostgreSQL: of a text it is each statement's, the first one with the reading of the text; of the extended protocol
+/// it starts with the first message of a statement, and runs until an Execute has come to its end, or to Sync.
 impl Session {
-    /// The limits of a statement that starts now, as they are set. In code those of all of it go on.
-    pub(super) fn waiting<'w>(&self, cancel: &'w CancelHandle) -> Waiting<'w> {
-        let lock_ms = self.settings.number("lock_timeout");
-        match self.code_depth {
-            0 => Waiting::new(cancel, self.settings.number("statement_timeout"), lock_ms),
-            _ => Waiting::new(cancel, 0, lock_ms).until(self.code_deadline),
+    /// Starts the clock, unless it runs.
+    pub(super) fn start_clock(&mut self) {
+        if self.deadline.is_none() {
+            let limit = nanos(self.settings.number("statement_timeout"));
+            self.deadline = limit.map(|limit| monotonic_nanos().saturating_add(limit));
         }
+    }
+
+    /// What it was started for is done.
+    pub(super) fn stop_clock(&mut self) {
+        self.deadline = None;
+    }
+
+    /// A message of the extended protocol is to be answered.
+    ///
+    /// # Errors
+    /// `57014` where what the messages before have begun has taken too long.
+    pub(super) fn begin_message(&mut self) -> Result<()> {
+        self.cancel.start();
+        self.start_clock();
+        match self.is_late() {
+            true => Err(late()),
+            false => Ok(()),
+        }
+    }
+
+    fn is_late(&self) -> bool {
+        self.deadline.is_some_and(|end| monotonic_nanos() >= end)
+    }
+
+    /// When what the client has begun has to end, by the monotonic clock in nanoseconds: a COPY that waits for data, a pipeline whose statement was
+    /// not run to its end.
+    pub fn deadline(&self) -> Option<u64> {
+        self.deadline
+    }
+
+    /// Ends a pipeline whose statement has taken too long while its client said nothing. Returns the error that the client is owed, once.
+    pub fn end_pipeline(&mut self) -> Option<SqlError> {
+        if !self.is_late() {
+            return None;
+        }
+        self.failed();
+        Some(late())
+    }
+
+    /// The limits of the statement that runs.
+    pub(super) fn waiting<'w>(&self, cancel: &'w CancelHandle) -> Waiting<'w> {
+        Waiting::new(cancel, self.deadline, self.settings.number("lock_timeout"))
     }
 }

@@ -51,7 +51,7 @@ fn what_has_a_transaction_of_its_own_is_refused_beside_others() {
             (&*pipeline, "25001"),
             "{sql}"
         );
-        client.session.sync(&mut Heard::default()).unwrap();
+        client.session.sync().unwrap();
     }
     assert_eq!(client.ok("select count(*) from t"), "0", "all is undone");
 }
@@ -73,7 +73,7 @@ fn what_has_a_transaction_of_its_own_may_be_alone_or_first_or_behind_an_end() {
         &["", "vacuum"],
     ] {
         piped(&mut client, statements).unwrap();
-        client.session.sync(&mut Heard::default()).unwrap();
+        client.session.sync().unwrap();
     }
 }
 
@@ -94,15 +94,15 @@ fn what_has_a_transaction_of_its_own_commits_before_what_follows_in_a_pipeline()
     ] {
         let error = piped(&mut client, &[first, "select 1 / 0"]).unwrap_err();
         assert_eq!(error.sqlstate().as_str(), "22012");
-        client.session.sync(&mut Heard::default()).unwrap();
+        client.session.sync().unwrap();
         assert_eq!(client.ok(seen), "1", "{first}");
     }
     // One behind another is the first statement of a transaction again, what stands behind a SHOW is not.
     piped(&mut client, &["vacuum", "vacuum"]).unwrap();
-    client.session.sync(&mut Heard::default()).unwrap();
+    client.session.sync().unwrap();
     let error = piped(&mut client, &["show work_mem", "vacuum"]).unwrap_err();
     assert_eq!(error.sqlstate().as_str(), "25001");
-    client.session.sync(&mut Heard::default()).unwrap();
+    client.session.sync().unwrap();
 }
 
 #[test]
@@ -288,6 +288,6 @@ fn a_text_of_several_statements_may_lock_tables_and_declare_cursors() {
     for sql in ["lock table t", "declare c cursor for select 1"] {
         let error = piped(&mut client, &["select 1", sql]).unwrap_err();
         assert_eq!(error.sqlstate().as_str(), "25P01", "{sql}");
-        client.session.sync(&mut Heard::default()).unwrap();
+        client.session.sync().unwrap();
     }
 }

@@ -58,11 +58,6 @@ impl Sink for Heard {
         Ok(())
     }
 
-    fn parameter_status(&mut self, name: &str, value: &str) -> Told {
-        self.statuses.push((name.to_owned(), value.to_owned()));
-        Ok(())
-    }
-
     fn copy_in(&mut self, _: &CopyShape) -> Told {
         Ok(())
     }
@@ -172,7 +167,13 @@ impl Client {
     pub fn hear(&mut self, sql: &str) -> Heard {
         let mut heard = Heard::default();
         match self.session.simple_query(sql, &mut heard) {
-            Ok(Progress::Complete) => heard,
+            Ok(Progress::Complete) => {
+                let changed = self.session.changed_statuses().into_iter();
+                heard.statuses = changed
+                    .map(|(name, value)| (name.to_owned(), value))
+                    .collect();
+                heard
+            }
             Ok(other) => panic!("{sql}: {other:?}"),
             Err(error) => panic!("{sql}: {error}"),
         }

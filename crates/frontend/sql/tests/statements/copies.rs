@@ -467,7 +467,7 @@ fn a_copy_that_waits_for_data_ends_when_it_is_cancelled_or_takes_too_long() {
     client.ok("set statement_timeout = 50");
     for end in ends {
         begin(&mut client);
-        assert!(client.session.copy_deadline().is_some());
+        assert!(client.session.deadline().is_some());
         while !client.session.is_copy_over() {
             std::thread::yield_now();
         }
@@ -476,7 +476,7 @@ fn a_copy_that_waits_for_data_ends_when_it_is_cancelled_or_takes_too_long() {
             (error.sqlstate().as_str(), error.message()),
             ("57014", TIMEOUT)
         );
-        assert_eq!(client.session.copy_deadline(), None);
+        assert_eq!(client.session.deadline(), None);
     }
     client.ok("set statement_timeout = 0");
     assert_eq!(

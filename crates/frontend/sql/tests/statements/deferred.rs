@@ -235,7 +235,7 @@ fn a_statement_outside_a_block_is_checked_when_it_ends() {
         .unwrap();
     let mut heard = Heard::default();
     a.session.execute("", 0, &mut heard).unwrap();
-    let error = a.session.sync(&mut heard).unwrap_err();
+    let error = a.session.sync().unwrap_err();
     assert_eq!(error.sqlstate().to_string(), "23503");
     assert_eq!(a.ok("select count(*) from c"), "1");
 }

@@ -327,7 +327,7 @@ fn parameters_and_rows_are_labels_in_both_formats() {
             .unwrap();
         let done = session.execute("", 0, &mut heard).unwrap();
         assert_eq!(done, Progress::Complete);
-        session.sync(&mut heard).unwrap();
+        session.sync().unwrap();
     }
     for bad in [&b"OK"[..], b"", b"\xff"] {
         let parameters = Parameters {
@@ -337,7 +337,7 @@ fn parameters_and_rows_are_labels_in_both_formats() {
         let state = session.bind("", "i", parameters, &[]).unwrap_err();
         let state = state.sqlstate().as_str().to_owned();
         assert_eq!(state, if bad == b"\xff" { "22021" } else { "22P02" });
-        session.sync(&mut Heard::default()).unwrap();
+        session.sync().unwrap();
     }
     assert_eq!(client.ok("select * from t"), "ok|{happy,sad}\nok|{sad}");
 }

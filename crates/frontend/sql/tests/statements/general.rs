@@ -154,7 +154,7 @@ fn parameters_are_typed_and_bound() {
         );
         assert_eq!(heard.text(), expected);
     }
-    session.sync(&mut Heard::default()).unwrap();
+    session.sync().unwrap();
 }
 
 #[test]

@@ -16,7 +16,7 @@ fn bound(client: &mut Client, values: &[&str]) -> String {
     session.bind("", "s", parameters, &[]).unwrap();
     let mut heard = Heard::default();
     session.execute("", 0, &mut heard).unwrap();
-    session.sync(&mut heard).unwrap();
+    session.sync().unwrap();
     heard.text()
 }
 
@@ -179,7 +179,7 @@ fn regress_lists_that_come_with_parameters_are_memory_of_the_statement() {
     let mut heard = Heard::default();
     let failed = session.execute("", 0, &mut heard).unwrap_err();
     assert_eq!(failed.sqlstate().to_string(), "53200");
-    session.sync(&mut heard).unwrap();
+    session.sync().unwrap();
     assert_eq!(bound(&mut client, &[&array(100)]), "20");
     client.ok("set work_mem = '4MB'");
     assert_eq!(bound(&mut client, &[&long]), "20");

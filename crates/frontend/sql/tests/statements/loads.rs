@@ -272,9 +272,8 @@ fn writers_wait_for_a_load_and_readers_do_not() {
     assert_eq!(other.ok("select count(*) from t"), "0");
     other.ok("set lock_timeout = 20");
     assert_eq!(other.state("insert into t values (5000, 'other')"), "55P03");
-    begin(&mut other, "t");
-    let waits = other.session.copy_data(lines(2000..3000).as_bytes());
-    assert_eq!(waits.unwrap_err().sqlstate().to_string(), "55P03");
+    // As PostgreSQL does, it takes what it needs of the table before it asks for data.
+    assert_eq!(other.state("copy t from stdin"), "55P03");
     other.ok("set lock_timeout = 0");
     std::thread::scope(|scope| {
         let writer = scope.spawn(|| {

@@ -107,7 +107,7 @@ fn what_counts_in_a_block_only_is_warned_of_outside() {
     let none = vellum_sql::Parameters::default();
     session.bind("", "", none, &[]).unwrap();
     session.execute("", 0, &mut heard).unwrap();
-    session.sync(&mut heard).unwrap();
+    session.sync().unwrap();
     assert_eq!(heard.notices.len(), 1);
     for (sql, what) in [
         ("commit and chain", "COMMIT AND CHAIN"),

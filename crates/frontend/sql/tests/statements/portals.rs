@@ -21,7 +21,7 @@ fn execute(client: &mut Client, portal: &str, rows: u32) -> (String, String) {
 }
 
 fn sync(client: &mut Client) {
-    client.session.sync(&mut Heard::default()).unwrap();
+    client.session.sync().unwrap();
 }
 
 fn pair(rows: &str, end: &str) -> (String, String) {

@@ -359,10 +359,6 @@ impl Sink for Slow<'_> {
         self.heard.notice(notice)
     }
 
-    fn parameter_status(&mut self, name: &str, value: &str) -> Told {
-        self.heard.parameter_status(name, value)
-    }
-
     fn copy_in(&mut self, shape: &CopyShape) -> Told {
         self.heard.copy_in(shape)
     }

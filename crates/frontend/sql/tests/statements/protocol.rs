@@ -56,7 +56,7 @@ fn parameters_get_the_types_that_they_meet() {
             .as_str(),
         "42P05"
     );
-    session.sync(&mut Heard::default()).unwrap();
+    session.sync().unwrap();
 }
 
 #[test]
@@ -81,7 +81,7 @@ fn binary_parameters_come_back_in_binary() {
             Progress::Complete
         );
     }
-    client.session.sync(&mut heard).unwrap();
+    client.session.sync().unwrap();
     assert_eq!(heard.rows.len(), 3);
     assert_eq!(heard.rows[2][0].as_deref(), Some(&3i32.to_be_bytes()[..]));
     assert_eq!(heard.tags, ["INSERT 0 1"; 3]);
@@ -94,7 +94,7 @@ fn binary_parameters_come_back_in_binary() {
     let mut heard = Heard::default();
     client.session.execute("", 0, &mut heard).unwrap();
     assert_eq!(heard.text(), "hi");
-    client.session.sync(&mut heard).unwrap();
+    client.session.sync().unwrap();
     // A byte that is not there is one all the same.
     let sql = "select ''::\"char\", 'a'::\"char\", $1::\"char\" = ''";
     client.session.parse("c", sql, &[]).unwrap();
@@ -103,7 +103,7 @@ fn binary_parameters_come_back_in_binary() {
     client.session.execute("", 0, &mut heard).unwrap();
     let row: Vec<_> = heard.rows[0].iter().map(|value| value.as_deref()).collect();
     assert_eq!(row, [Some(&[0][..]), Some(b"a"), Some(&[1])]);
-    client.session.sync(&mut heard).unwrap();
+    client.session.sync().unwrap();
     assert_eq!(client.session.status(), TransactionStatus::Idle);
 }
 
@@ -132,7 +132,7 @@ fn a_portal_may_find_more_rows_than_memory_holds() {
         }
     }
     assert_eq!(rows, 8_000);
-    session.sync(&mut Heard::default()).unwrap();
+    session.sync().unwrap();
 }
 
 #[test]
@@ -150,14 +150,14 @@ fn a_portal_tells_its_rows_before_what_it_fails_with() {
     let error = session.execute("p", 1, &mut heard).unwrap_err();
     assert_eq!(error.sqlstate().as_str(), "22012");
     assert_eq!(heard.text(), "5\n10");
-    session.sync(&mut heard).unwrap();
+    session.sync().unwrap();
     // All at once.
     session.bind("p", "", Parameters::default(), &[]).unwrap();
     let mut heard = Heard::default();
     let error = session.execute("p", 100, &mut heard).unwrap_err();
     assert_eq!(error.sqlstate().as_str(), "22012");
     assert_eq!(heard.text(), "5\n10");
-    session.sync(&mut heard).unwrap();
+    session.sync().unwrap();
 }
 
 #[test]
@@ -183,14 +183,14 @@ fn a_portal_is_fetched_in_pieces() {
     );
     assert_eq!(heard.text(), "1\n2\n3\n4\n5");
     assert_eq!(heard.tags, ["SELECT 1"]);
-    session.sync(&mut heard).unwrap();
+    session.sync().unwrap();
     let gone = session.execute("p", 0, &mut heard).unwrap_err();
     assert_eq!(
         gone.sqlstate().as_str(),
         "34000",
         "portals end with their transaction"
     );
-    session.sync(&mut heard).unwrap();
+    session.sync().unwrap();
 }
 
 #[test]
@@ -218,7 +218,7 @@ fn an_error_before_sync_takes_all_back() {
             .as_str(),
         "23505"
     );
-    session.sync(&mut heard).unwrap();
+    session.sync().unwrap();
     assert_eq!(client.ok("select count(*) from t"), "0");
 }
 
@@ -230,7 +230,7 @@ fn a_prepared_statement_survives_ddl() {
         .session
         .parse("s", "select n from t where id = $1", &[])
         .unwrap();
-    client.session.sync(&mut Heard::default()).unwrap();
+    client.session.sync().unwrap();
     for ddl in [
         "create index on t (n)",
         "alter table t add column x int",
@@ -240,7 +240,7 @@ fn a_prepared_statement_survives_ddl() {
         let mut heard = Heard::default();
         bind(&mut client, "s", &[Some(b"1")], &[]);
         client.session.execute("", 0, &mut heard).unwrap();
-        client.session.sync(&mut heard).unwrap();
+        client.session.sync().unwrap();
         assert_eq!(heard.text(), "7", "{ddl}");
     }
     // Drivers prepare it anew when they read where the error comes from.
@@ -255,7 +255,7 @@ fn a_prepared_statement_survives_ddl() {
     let error = error.unwrap_err();
     let known = (error.sqlstate().to_string(), error.fields().routine);
     assert_eq!(known, ("0A000".to_owned(), Some("RevalidateCachedQuery")));
-    client.session.sync(&mut told).unwrap();
+    client.session.sync().unwrap();
 }
 
 #[test]
@@ -352,7 +352,7 @@ fn regress_a_portal_that_has_written_is_not_run_again() {
     let error = session.execute("", 0, &mut heard).unwrap_err();
     assert_eq!(error.sqlstate().as_str(), "55000");
     assert_eq!(error.message(), "portal \"\" cannot be run");
-    session.sync(&mut heard).unwrap();
+    session.sync().unwrap();
     assert_eq!(client.ok("select count(*) from t"), "0");
     let session = &mut client.session;
     let text = "insert into t values (2) returning id";
@@ -361,7 +361,7 @@ fn regress_a_portal_that_has_written_is_not_run_again() {
     let mut heard = Heard::default();
     session.execute("", 0, &mut heard).unwrap();
     session.execute("", 0, &mut heard).unwrap();
-    session.sync(&mut heard).unwrap();
+    session.sync().unwrap();
     assert_eq!(heard.rows.len(), 1);
     assert_eq!(client.ok("select * from t"), "2");
 }
@@ -414,7 +414,7 @@ fn declare_and_explain_take_parameters() {
     };
     let error = client.session.bind("", "", parameters, &[]).unwrap_err();
     assert_eq!(error.sqlstate().as_str(), "08P01");
-    client.session.sync(&mut Heard::default()).unwrap();
+    client.session.sync().unwrap();
     // By the simple protocol there is nothing to take.
     assert_eq!(client.state("explain select $1::int"), "42P02");
     assert_eq!(
@@ -439,7 +439,7 @@ fn a_statement_that_executes_itself_is_refused() {
             .as_str(),
         "0A000"
     );
-    session.sync(&mut Heard::default()).unwrap();
+    session.sync().unwrap();
     assert_eq!(client.state("execute s"), "0A000");
 }
 
@@ -450,7 +450,7 @@ fn execute_is_described_by_the_rows_of_what_it_runs() {
     client.ok("prepare pp (int) as select a, b as c from t where a = $1");
     client.ok("prepare w as insert into t values (2, 'y'); prepare r as insert into t values (3, 'z') returning a");
     client.session.parse("x", "show work_mem", &[]).unwrap();
-    client.session.sync(&mut Heard::default()).unwrap();
+    client.session.sync().unwrap();
     for (sql, names) in [
         ("execute pp (1)", Some(vec!["a", "c"])),
         ("execute w", None),
@@ -470,7 +470,7 @@ fn execute_is_described_by_the_rows_of_what_it_runs() {
         let names = names.map(|names| names.into_iter().map(str::to_owned).collect::<Vec<_>>());
         assert_eq!(of_statement.map(|fields| shown(&fields)), names, "{sql}");
         assert_eq!(of_portal.map(|(fields, _)| shown(&fields)), names, "{sql}");
-        session.sync(&mut Heard::default()).unwrap();
+        session.sync().unwrap();
     }
     let session = &mut client.session;
     session.parse("", "execute nowhere", &[]).unwrap();
@@ -552,7 +552,7 @@ fn create_table_as_takes_parameters() {
         bind(&mut client, "", &[Some(b"7")], &[]);
         let mut heard = Heard::default();
         client.session.execute("", 0, &mut heard).unwrap();
-        client.session.sync(&mut Heard::default()).unwrap();
+        client.session.sync().unwrap();
         assert_eq!(heard.tags, ["SELECT 2"], "{sql}");
         let made = format!("select * from made_{} order by 1", number + 1);
         assert_eq!(client.ok(&made), "8|4.00\n9|4.50", "{sql}");
@@ -560,7 +560,7 @@ fn create_table_as_takes_parameters() {
     // One whose type nobody says is a text; a value alone is one, too.
     let made = "create table made_6 as select $1 as v, 1 as one";
     assert!(with_parameter(&mut client, made, 0, "x").is_ok());
-    client.session.sync(&mut Heard::default()).unwrap();
+    client.session.sync().unwrap();
     assert_eq!(client.ok("select v, pg_typeof(v) from made_6"), "x|text");
     assert_eq!(
         client.state("create table made_7 as select $1::int"),
@@ -615,7 +615,7 @@ fn parameters_may_be_names_of_what_has_an_oid() {
         "t",
     );
     assert_eq!(found.unwrap(), "t");
-    client.session.sync(&mut Heard::default()).unwrap();
+    client.session.sync().unwrap();
     client.ok("prepare p (regclass) as select $1::text");
     assert_eq!(client.ok("execute p('t')"), "t");
 }
@@ -641,7 +641,7 @@ fn declared_types_have_to_be_types() {
         let parameters = client.session.describe_statement("").unwrap().parameters;
         assert_eq!(&*parameters, [told]);
     }
-    client.session.sync(&mut Heard::default()).unwrap();
+    client.session.sync().unwrap();
     let oid = |client: &mut Client, name: &str| {
         let sql = format!("select oid from pg_type where typname = '{name}'");
         client.ok(&sql).parse::<u32>().unwrap()
@@ -660,7 +660,7 @@ fn a_wrong_parameter_says_which_one_it_is() {
     let mut client = Client::new();
     let session = &mut client.session;
     session.parse("s", "select $1, $2", &[23, 23]).unwrap();
-    session.sync(&mut Heard::default()).unwrap();
+    session.sync().unwrap();
     for (portal, value, format, state, message, context) in [
         (
             "",
@@ -714,7 +714,7 @@ fn a_wrong_parameter_says_which_one_it_is() {
             (state, message)
         );
         assert_eq!(error.fields().context.as_deref(), Some(context));
-        session.sync(&mut Heard::default()).unwrap();
+        session.sync().unwrap();
     }
 }
 
@@ -746,7 +746,7 @@ fn regress_a_copy_in_a_pipeline_is_of_its_transaction() {
         piped(&mut client, "insert into k values (1)").unwrap();
         piped(&mut client, "copy c from stdin").unwrap();
         let fails = piped(&mut client, last).is_err();
-        client.session.sync(&mut Heard::default()).unwrap();
+        client.session.sync().unwrap();
         let counted = client.ok("select (select count(*) from k), (select count(*) from c)");
         assert_eq!((fails, counted.as_str()), (rows == "0|0", rows));
     }
@@ -759,7 +759,7 @@ fn a_portal_of_a_command_is_run_once() {
     let mut twice = |sql: &str| {
         piped(&mut client, sql).unwrap();
         let again = client.session.execute("", 0, &mut Heard::default());
-        client.session.sync(&mut Heard::default()).unwrap();
+        client.session.sync().unwrap();
         again.map_err(|error| (error.sqlstate().to_string(), error.message().to_owned()))
     };
     assert!(twice("show work_mem").is_ok());
@@ -791,5 +791,5 @@ fn marks_of_constraints_have_parameters() {
     let mut told = Heard::default();
     client.session.execute("", 0, &mut told).unwrap();
     assert_eq!(told.tags, ["UPDATE 1"]);
-    client.session.sync(&mut told).unwrap();
+    client.session.sync().unwrap();
 }

@@ -85,7 +85,7 @@ fn a_named_statement_keeps_its_columns_or_is_refused() {
             Ok(()) => client.session.execute("", 0, &mut heard).map(|_| ()),
             Err(error) => Err(error),
         };
-        let synced = client.session.sync(&mut heard);
+        let synced = client.session.sync();
         assert!(synced.is_ok());
         done.map(|()| heard.text())
             .map_err(|error| (error.sqlstate().to_string(), error.message().to_owned()))

@@ -125,6 +125,15 @@ impl Message {
     }
 }
 
+/// Kinds of messages, with the SQLSTATE of errors.
+pub fn told(messages: &[Message]) -> String {
+    let one = |message: &Message| match message.kind {
+        b'E' => format!("E{}", message.sqlstate()),
+        kind => char::from(kind).to_string(),
+    };
+    messages.iter().map(one).collect::<Vec<_>>().join(" ")
+}
+
 /// A message of a client.
 pub fn message(kind: u8, body: &[u8]) -> Vec<u8> {
     let length = u32::try_from(body.len() + 4).unwrap();
@@ -144,6 +153,39 @@ pub fn bind(portal: &str, statement: &str) -> Vec<u8> {
         b'B',
         format!("{portal}\0{statement}\0\0\0\0\0\0\0").as_bytes(),
     )
+}
+
+/// Bind with parameters as texts.
+pub fn bind_texts(portal: &str, statement: &str, values: &[&str]) -> Vec<u8> {
+    let mut body = format!("{portal}\0{statement}\0\0\0").into_bytes();
+    body.extend(u16::try_from(values.len()).unwrap().to_be_bytes());
+    for value in values {
+        body.extend(u32::try_from(value.len()).unwrap().to_be_bytes());
+        body.extend_from_slice(value.as_bytes());
+    }
+    body.extend([0, 0]);
+    message(b'B', &body)
+}
+
+/// Execute of so many rows.
+pub fn execute_rows(portal: &str, rows: u32) -> Vec<u8> {
+    let mut body = format!("{portal}\0").into_bytes();
+    body.extend(rows.to_be_bytes());
+    message(b'E', &body)
+}
+
+/// Describe of a statement (`S`) or a portal (`P`).
+pub fn describe(what: char, name: &str) -> Vec<u8> {
+    message(b'D', format!("{what}{name}\0").as_bytes())
+}
+
+/// Close of a statement (`S`) or a portal (`P`).
+pub fn close(what: char, name: &str) -> Vec<u8> {
+    message(b'C', format!("{what}{name}\0").as_bytes())
+}
+
+pub fn flush() -> Vec<u8> {
+    message(b'H', b"")
 }
 
 pub fn execute(portal: &str) -> Vec<u8> {
@@ -218,6 +260,18 @@ impl Raw {
     /// Everything up to the end of the connection.
     pub fn until_end(&mut self) -> Vec<Message> {
         std::iter::from_fn(|| self.receive()).collect()
+    }
+
+    /// So many messages; their kinds.
+    pub fn next_kinds(&mut self, count: usize) -> String {
+        let kinds = (0..count).map(|_| char::from(self.receive().unwrap().kind));
+        kinds.collect()
+    }
+
+    /// What a query returns, and what fails with its SQLSTATE: the kinds of messages, behind an error its state.
+    pub fn answers(&mut self, text: &str) -> String {
+        self.send(&query(text));
+        told(&self.until_ready())
     }
 
     /// Kinds of the messages up to ReadyForQuery.

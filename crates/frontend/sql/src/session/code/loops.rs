@@ -8,7 +8,7 @@ use crate::parse::{Step, Targets, Turns};
 use crate::plan::Program;
 use crate::session::encode::Stored;
 use crate::session::row_store::RowStore;
-use crate::session::run::Output;
+use crate::session::run::{Given, Output};
 use crate::sqlstate::{self, SqlState};
 use vellum_row::{Type, Value};
 
@@ -123,7 +123,7 @@ impl Session {
             let memory = session.work_memory();
             let mut rows = RowStore::new(session.shared.queries.clone(), memory);
             let output = Output::Store(&mut rows, &stored.schema);
-            session.run_program(prepared, values, &[], output)?;
+            session.run_program(prepared, Given::read(values), &[], output)?;
             Ok((stored, rows))
         };
         let found = self.query_of_code(statements, no_cursor, sink, keep)?;

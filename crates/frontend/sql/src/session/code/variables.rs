@@ -6,7 +6,7 @@ use crate::error::{Result, SqlError};
 use crate::exec::bytes_of;
 use crate::parse::{self, Declared, DeclaredType, Targets, with_stack};
 use crate::plan::Program;
-use crate::session::run::Output;
+use crate::session::run::{Given, Output};
 use crate::session::simple::is_program;
 use crate::sqlstate::{self, SqlState};
 use sqlparser::ast::Statement;
@@ -417,7 +417,7 @@ impl Session {
                 most: 1 + usize::from(one),
                 stops: stands,
             };
-            session.run_program(prepared, params, &[], output)?;
+            session.run_program(prepared, Given::read(params), &[], output)?;
             Ok(rows)
         };
         let (columns, rows) = self.query_of_code(statements, none, sink, keep)?;
