@@ -288,7 +288,7 @@ impl Ddl<'_> {
         };
         let mut roles = vec![best.grantor];
         let mine = acl.iter().map(|own| own.grantee);
-        roles.extend(mine.filter(|role| *role != 0 && catalog.is_member(self.owner, *role)));
+        roles.extend(mine.filter(|role| *role != 0 && catalog.has_rights_of(self.owner, *role)));
         for role in roles {
             let own = acl.iter().filter(|own| own.grantee == role);
             let may = own.fold(Rights::NONE, |sum, own| sum.with(own.grantable));
@@ -314,7 +314,7 @@ impl Ddl<'_> {
         let giver = self.giver(acl, whose.owner, rights)?;
         let catalog = &self.open.catalog.1;
         if giver.may.is_none() {
-            let any = |own: &Grant| own.grantee == 0 || catalog.is_member(self.owner, own.grantee);
+            let any = |own: &Grant| own.grantee == 0 || catalog.has_rights_of(self.owner, own.grantee);
             if !acl.iter().any(any) {
                 return Err(denied(format!(
                     "permission denied for {} {}",
