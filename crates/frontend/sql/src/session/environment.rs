@@ -2,6 +2,7 @@
 
 use super::cursor::Cursors;
 use super::portals::Portals;
+use super::randomness::Randomness;
 use super::setting_value;
 use super::settings::SessionSettings;
 use super::transaction::{Characteristics, Open, clock_time};
@@ -18,7 +19,6 @@ use std::cell::RefCell;
 use std::sync::Arc;
 use vellum::Transaction;
 use vellum_base::maps::HashMap;
-use vellum_base::random::Random;
 use vellum_row::Settings;
 use vellum_row::datetime::{Date, MICROS_PER_DAY, Time, Timestamp};
 use vellum_row::{Value, ValueRef};
@@ -42,7 +42,7 @@ pub(crate) struct Env<'s> {
     pub search_path: &'s [Oid],
     /// What the session has drawn of sequences.
     pub sequences: &'s RefCell<Drawn>,
-    pub random: &'s RefCell<Random>,
+    pub random: &'s RefCell<Randomness>,
     pub now: Timestamp,
     pub transaction: &'s Transaction,
     /// What `txid_current()` returns.
@@ -80,7 +80,7 @@ pub(crate) struct Asked<'a> {
     pub settings: &'a SessionSettings,
     pub options: &'a SessionOptions,
     pub sequences: &'a RefCell<Drawn>,
-    pub random: &'a RefCell<Random>,
+    pub random: &'a RefCell<Randomness>,
     pub statements: &'a HashMap<String, NamedStatement>,
     pub cursors: &'a Cursors,
     pub portals: &'a Portals,
@@ -226,19 +226,8 @@ impl Environment for Env<'_> {
                 ")"
             )),
             Builtin::BackendPid => Value::Int4(self.options.process_id),
-            Builtin::Random => {
-                // 53 bits: every multiple of 2^-53 below 1.
-                let bits = self.random.borrow_mut().next_u64() >> 11;
-                Value::Float8(bits as f64 / (1u64 << 53) as f64)
-            }
-            Builtin::RandomUuid => {
-                let mut bytes = [0; 16];
-                self.random.borrow_mut().fill(&mut bytes);
-                // Version 4, variant 1.
-                bytes[6] = bytes[6] & 0x0f | 0x40;
-                bytes[8] = bytes[8] & 0x3f | 0x80;
-                Value::Uuid(bytes)
-            }
+            Builtin::Random => Value::Float8(self.random.borrow_mut().fraction()),
+            Builtin::RandomUuid => Value::Uuid(self.random.borrow_mut().uuid()?),
             Builtin::NextValue => {
                 let sequence = self.sequence(&arguments[0])?;
                 let Kind::Sequence(definition) = &sequence.kind else {

@@ -55,6 +55,7 @@ mod passive_settings;
 mod plans;
 mod portal_rows;
 mod portals;
+mod randomness;
 mod rights;
 mod row_store;
 mod run;
@@ -85,14 +86,13 @@ use crate::roles::Rights;
 use crate::sqlstate;
 use crate::wire::Field;
 pub(crate) use named::NamedStatement;
+use randomness::Randomness;
 use run::Prepared;
 pub(crate) use settings::SessionSettings;
 use std::cell::RefCell;
 use std::collections::VecDeque;
 use std::sync::Arc;
 use vellum_base::maps::HashMap;
-
-use vellum_base::random::Random;
 
 /// What ReadyForQuery says.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -189,7 +189,7 @@ pub struct Session {
     /// Where the steps of the queries of an EXPLAIN are told.
     explaining: Option<(RefCell<Vec<String>>, crate::expr::Explain)>,
     sequences: RefCell<environment::Drawn>,
-    random: RefCell<Random>,
+    random: RefCell<Randomness>,
     /// Settings that the transaction has changed.
     changed: Vec<changed::Changed>,
     /// Settings that have changed and the client was not told of.
@@ -280,7 +280,7 @@ impl Session {
             copy: None,
             explaining: None,
             sequences: RefCell::default(),
-            random: RefCell::new(Random::new(Random::fresh_seed())),
+            random: RefCell::new(Randomness::new()),
             changed: Vec::new(),
             untold: Vec::new(),
             body: Vec::new(),
