@@ -144,7 +144,7 @@ impl Server {
         // The engine refuses a directory that holds something else, so this one is ours.
         files::make_directory_private(&settings.data)?;
         let database = SqlDatabase::open(engine).map_err(StartError::Catalog)?;
-        database.set_password_maker(credentials::make_verifier);
+        database.set_password_maker(credentials::keep_password);
         let spill = settings.data.join(SPILL);
         files::remove_directory(&spill)?;
         database.set_spill_directory(spill);

@@ -31,7 +31,7 @@ mod system;
 mod wire;
 
 pub use arrow;
-pub use database::{DATABASE, FIRST_ROLE, PasswordMaker, SqlDatabase, database_called};
+pub use database::{DATABASE, FIRST_ROLE, Password, PasswordMaker, SqlDatabase, database_called};
 pub use direct::{Connection, Rows, RowsColumn, Sql};
 pub use error::{Fields, Result, Severity, SqlError};
 pub use parse::STACK_BYTES;

@@ -8,7 +8,7 @@ use crate::files;
 use crate::secret;
 use std::io;
 use std::path::{Path, PathBuf};
-use vellum_sql::{SqlDatabase, SqlError};
+use vellum_sql::{Password, SqlDatabase, SqlError};
 
 /// The role that owns everything, and the name of the database.
 pub const SUPERUSER: &str = "vellum";
@@ -50,11 +50,15 @@ pub fn account(database: &SqlDatabase, name: &str) -> Result<Option<Account>, Sq
     }))
 }
 
-/// The verifier of a password that a statement sets, with a salt of its own; `None` if there are no random bytes for that.
-pub fn make_verifier(password: &str) -> Option<String> {
-    Verifier::of(password)
-        .ok()
-        .map(|verifier| verifier.to_text())
+/// What is kept of a password that a statement sets: a verifier with a salt of its own, or what it is if that is a verifier already. `None` if there are no random
+/// bytes for a salt. Costs milliseconds, and as long as the rounds take that a verifier names.
+pub fn keep_password(password: &str) -> Option<Password> {
+    let known = Verifier::parse(password);
+    if password.is_empty() || known.as_ref().is_some_and(|known| known.is_of("")) {
+        return Some(Password::Empty);
+    }
+    let verifier = known.map_or_else(|| Verifier::of(password), Ok).ok()?;
+    Some(Password::Verifier(verifier.to_text()))
 }
 
 /// Gives the superuser a password if it has none. Returns the file that it is written to, if so.
@@ -127,6 +131,25 @@ mod tests {
         );
         assert!(!path.exists());
         assert!(account(&database, "eve").unwrap().is_none());
+    }
+
+    #[test]
+    fn of_a_password_a_verifier_is_kept_and_of_an_empty_one_nothing() {
+        let kept = |password: &str| match keep_password(password).unwrap() {
+            Password::Verifier(text) => Some(text),
+            Password::Empty => None,
+        };
+        let verifier = kept("pencil").unwrap();
+        assert!(Verifier::parse(&verifier).unwrap().is_of("pencil"));
+        assert_eq!(kept(&verifier), Some(verifier.clone()));
+        assert_eq!(kept(""), None);
+        let of_empty = Verifier::with_salt("", b"salt", 4096).to_text();
+        assert_eq!(kept(&of_empty), None);
+        // What only begins like one is a password.
+        for password in ["SCRAM-SHA-256$anything", &verifier[..verifier.len() - 1]] {
+            let kept = kept(password).unwrap();
+            assert!(Verifier::parse(&kept).unwrap().is_of(password), "{password}");
+        }
     }
 
     #[test]

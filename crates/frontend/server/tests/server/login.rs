@@ -35,6 +35,39 @@ fn the_first_password_opens_the_door_and_no_other_does() {
 }
 
 #[test]
+fn what_is_no_password_opens_nothing() {
+    let world = World::new(|_| {});
+    let hash = "md5900150983cd24fb0d6963f7d28e17f72";
+    let broken = "SCRAM-SHA-256$anything";
+    let mut client = world.client();
+    let made = format!(
+        "create user of_none password ''; create user of_hash password '{hash}';
+         create user of_broken password '{broken}'"
+    );
+    client.batch_execute(&made).unwrap();
+    let kept = |client: &mut postgres::Client, user: &str| -> Option<String> {
+        let row = client
+            .query_one("select rolpassword from pg_authid where rolname = $1", &[&user])
+            .unwrap();
+        row.get(0)
+    };
+    assert_eq!(kept(&mut client, "of_none"), None);
+    assert_eq!(kept(&mut client, "of_hash").as_deref(), Some(hash));
+    assert_ne!(kept(&mut client, "of_broken").as_deref(), Some(broken));
+    for (user, password, lets_in) in [
+        ("of_none", "", false),
+        ("of_hash", hash, false),
+        ("of_hash", "", false),
+        ("of_broken", broken, true),
+    ] {
+        let mut config = world.config();
+        config.user(user).password(password);
+        let client = config.connect(postgres::NoTls);
+        assert_eq!(client.is_ok(), lets_in, "{user} by \"{password}\"");
+    }
+}
+
+#[test]
 fn a_password_outlives_its_server_and_its_file() {
     let mut world = World::new(|_| {});
     let password = world.password();

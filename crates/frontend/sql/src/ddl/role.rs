@@ -3,6 +3,8 @@
 use super::Ddl;
 use crate::bind::folded;
 use crate::catalog::{Change, Oid, Relation};
+use crate::database::Password;
+use crate::expr::md5_text;
 use crate::error::{Fields, Result, SqlError};
 use crate::roles::{Membership, Rights, Role};
 use crate::sqlstate;
@@ -214,18 +216,33 @@ impl Ddl<'_> {
             .change(self.shared, Change::PutRole(Arc::new(role)))
     }
 
-    fn set_password(&self, role: &mut Role, password: &ast::Password) -> Result<()> {
-        role.verifier = match password {
-            ast::Password::NullPassword => None,
-            ast::Password::Password(expr) => {
-                let text = literal_of(expr)
-                    .ok_or_else(|| SqlError::syntax("the password has to be a literal"))?;
-                // What is a verifier already is kept as it is.
-                Some(if text.starts_with("SCRAM-SHA-256$") {
-                    text
-                } else {
-                    self.shared.verifier_of(&text)?
-                })
+    fn set_password(&mut self, role: &mut Role, password: &ast::Password) -> Result<()> {
+        let ast::Password::Password(expr) = password else {
+            role.verifier = None;
+            return Ok(());
+        };
+        let text =
+            literal_of(expr).ok_or_else(|| SqlError::syntax("the password has to be a literal"))?;
+        let kept = if is_md5(&text) {
+            if text == md5_of_empty(&role.name) {
+                Password::Empty
+            } else {
+                let message = format!("role \"{}\" cannot log in by an MD5 password", role.name);
+                let mut warning = Fields::warning(sqlstate::WARNING, message);
+                let hint = "The hash is kept; set the password itself, or a SCRAM-SHA-256 verifier.";
+                warning.hint = Some(hint.to_owned());
+                self.notices.push(warning);
+                Password::Verifier(text)
+            }
+        } else {
+            self.shared.kept_of(&text)?
+        };
+        role.verifier = match kept {
+            Password::Verifier(verifier) => Some(verifier),
+            Password::Empty => {
+                let text = "empty string is not a valid password, clearing password";
+                self.notices.push(Fields::notice(text));
+                None
             }
         };
         Ok(())
@@ -303,6 +320,18 @@ impl Ddl<'_> {
             relation.name
         )))
     }
+}
+
+/// Whether a password is an MD5 hash, as PostgreSQL keeps them.
+fn is_md5(text: &str) -> bool {
+    let digit = |byte: u8| matches!(byte, b'0'..=b'9' | b'a'..=b'f');
+    let digits = text.strip_prefix("md5").map(str::as_bytes);
+    digits.is_some_and(|digits| digits.len() == 32 && digits.iter().copied().all(digit))
+}
+
+/// The hash that PostgreSQL would keep of a role's empty password.
+fn md5_of_empty(name: &str) -> String {
+    format!("md5{}", md5_text(name.as_bytes()))
 }
 
 fn literal_of(expr: &ast::Expr) -> Option<String> {

@@ -31,7 +31,7 @@ pub(crate) use returned::{Queries, Returned, Subresult};
 pub(crate) use rows::{RowSet, RowTest, RowsFrom};
 pub(crate) use scalar::{
     Entry, Keep, PGCRYPTO, RowsOf, Scalar, UUID_OSSP, ambiguous, common_of, fill_random,
-    find as find_scalar, find_of as find_among, functions as scalar_functions, letters,
+    find as find_scalar, find_of as find_among, functions as scalar_functions, letters, md5_text,
     no_polymorphic_type,
 };
 

@@ -3,13 +3,23 @@
 use super::client::{Client, database, database_in};
 use std::sync::Arc;
 use vellum_io::MemoryDirectory;
-use vellum_sql::SessionOptions;
+use vellum_sql::{Password, SessionOptions};
 
 const VERIFIER: &str = "SCRAM-SHA-256$4096:c2FsdA==$a:b";
+
+/// What a server would make of a password, but without its cryptography.
+fn kept(password: &str) -> Option<Password> {
+    Some(match password {
+        "" => Password::Empty,
+        verifier if verifier == VERIFIER => Password::Verifier(verifier.to_owned()),
+        other => Password::Verifier(format!("kept of {other}")),
+    })
+}
 
 #[test]
 fn roles_are_made_changed_and_dropped() {
     let database = database();
+    database.set_password_maker(kept);
     let mut client = Client::of(&database);
     client.ok("create role readers; create user ann password 'SCRAM-SHA-256$4096:c2FsdA==$a:b' in role readers connection limit 3");
     assert_eq!(
@@ -43,6 +53,43 @@ fn roles_are_made_changed_and_dropped() {
         client.ok("select count(*) from pg_roles where rolname !~ '^pg_'"),
         "1"
     );
+}
+
+#[test]
+fn an_empty_password_is_none_and_a_hash_of_another_kind_is_kept() {
+    let database = database();
+    let mut client = Client::of(&database);
+    client.ok("create role ann");
+    // Nobody has said how to keep one.
+    for password in ["x", "", VERIFIER] {
+        let text = format!("alter role ann password '{password}'");
+        assert_eq!(client.state(&text), "0A000", "{password}");
+    }
+    database.set_password_maker(kept);
+    let empty = "empty string is not a valid password, clearing password";
+    // The last is PostgreSQL's hash of the empty one.
+    let hash = "md5900150983cd24fb0d6963f7d28e17f72";
+    let of_empty = "md57e0d7f8a5d96c24ffcc840f31bce72b2";
+    let upper = hash.to_uppercase().replace("MD5", "md5");
+    let longer = format!("{hash}0");
+    for (password, stored, notices) in [
+        (VERIFIER, Some(VERIFIER.to_owned()), vec![]),
+        ("", None, vec![empty]),
+        ("x", Some("kept of x".to_owned()), vec![]),
+        (
+            hash,
+            Some(hash.to_owned()),
+            vec!["role \"ann\" cannot log in by an MD5 password"],
+        ),
+        (of_empty, None, vec![empty]),
+        (&upper, Some(format!("kept of {upper}")), vec![]),
+        (&longer, Some(format!("kept of {longer}")), vec![]),
+    ] {
+        let heard = client.hear(&format!("alter role ann password '{password}'"));
+        assert_eq!(heard.notices, notices, "{password}");
+        let ann = database.role("ann").unwrap().unwrap();
+        assert_eq!(ann.verifier, stored, "{password}");
+    }
 }
 
 #[test]

@@ -34,6 +34,7 @@ mod text;
 mod uuids;
 
 pub(crate) use bytes::letters;
+pub(crate) use digest::md5_text;
 pub(crate) use pgcrypto::ENTRIES as PGCRYPTO;
 pub(super) use regular::matches;
 pub(crate) use resolve::{ambiguous, common_of, find, find_of, no_polymorphic_type};
