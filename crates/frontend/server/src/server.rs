@@ -16,7 +16,6 @@ use crate::exposition::Counts;
 use crate::files;
 use crate::http::Http;
 use crate::listen;
-use crate::secret;
 use crate::sessions::Sessions;
 use crate::settings::{Settings, SettingsError, limit_versions};
 use crate::tls::Tls;
@@ -57,7 +56,7 @@ pub struct Shared {
     pub rules: Rules,
     /// Certificate and key, if clients may use TLS.
     pub tls: Option<Tls>,
-    /// Makes verifiers of roles that do not exist; new with each start.
+    /// Makes verifiers of roles that do not exist; always the same.
     pub login_secret: [u8; KEY_BYTES],
     /// Who is in.
     pub sessions: Arc<Sessions>,
@@ -153,6 +152,7 @@ impl Server {
             mib => mib << 20,
         });
         let new_password = credentials::make_first_password(&settings.data, &database)?;
+        let login_secret = credentials::login_secret(&settings.data)?;
         let tls = settings.tls.then(|| load_tls(&settings)).transpose()?;
         let bound = listen::bind(&settings, &rules)?;
         let http_listener = listen::bind_http(&settings)?;
@@ -160,7 +160,7 @@ impl Server {
         let shared = Arc::new(Shared {
             limits: Arc::new(Limits::new(&settings)),
             sessions: Sessions::new(settings.connections_max, settings.connections_reserved),
-            login_secret: secret::random()?,
+            login_secret,
             crew: Crew::default(),
             counts: Counts::default(),
             settings,

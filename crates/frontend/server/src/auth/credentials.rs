@@ -3,9 +3,11 @@
 //! Crash: the password is written and durable before the verifier that is made of it, so a start that is cut off in between
 //! finds the password and makes the verifier of it.
 
-use super::verifier::Verifier;
+use super::verifier::{KEY_BYTES, Verifier};
 use crate::files;
 use crate::secret;
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
 use std::io;
 use std::path::{Path, PathBuf};
 use vellum_sql::{Password, SqlDatabase, SqlError};
@@ -16,6 +18,9 @@ pub const SUPERUSER: &str = "vellum";
 const PASSWORD_FILE: &str = "password";
 /// Longest such file that is read.
 const PASSWORD_BYTES_MAX: u64 = 4096;
+/// File of the secret of [`login_secret`], and the longest that is read.
+const SECRET_FILE: &str = "login_secret";
+const SECRET_BYTES_MAX: u64 = 4096;
 
 /// What is known of who logs in.
 #[derive(Debug)]
@@ -90,6 +95,24 @@ pub fn make_first_password(
     Ok(Some(path))
 }
 
+/// The secret that verifiers of roles that do not exist are made of, which is kept: were it drawn at each start, their salts would change, and those of roles that
+/// do exist would not.
+///
+/// # Errors
+/// If the file cannot be read or written.
+pub fn login_secret(directory: &Path) -> io::Result<[u8; KEY_BYTES]> {
+    let path = directory.join(SECRET_FILE);
+    let found = files::read_text(&path, SECRET_BYTES_MAX)?;
+    let found = found.and_then(|text| STANDARD.decode(text.trim_end()).ok());
+    if let Some(secret) = found.and_then(|bytes| bytes.try_into().ok()) {
+        return Ok(secret);
+    }
+    let secret = secret::random()?;
+    let text = format!("{}\n", STANDARD.encode(secret));
+    files::write_private(&path, text.as_bytes())?;
+    Ok(secret)
+}
+
 /// Where the first password is written.
 pub fn password_path(directory: &Path) -> PathBuf {
     directory.join(PASSWORD_FILE)
@@ -150,6 +173,20 @@ mod tests {
             let kept = kept(password).unwrap();
             assert!(Verifier::parse(&kept).unwrap().is_of(password), "{password}");
         }
+    }
+
+    #[test]
+    fn the_secret_of_logins_is_kept_by_who_owns_the_directory() {
+        let directory = tempfile::tempdir().unwrap();
+        let secret = login_secret(directory.path()).unwrap();
+        assert_eq!(login_secret(directory.path()).unwrap(), secret);
+        let path = directory.path().join(SECRET_FILE);
+        let mode = fs::metadata(&path).unwrap().permissions().mode();
+        assert_eq!(mode & 0o777, 0o600);
+        fs::write(&path, "no secret").unwrap();
+        let other = login_secret(directory.path()).unwrap();
+        assert_ne!(other, secret);
+        assert_eq!(login_secret(directory.path()).unwrap(), other);
     }
 
     #[test]

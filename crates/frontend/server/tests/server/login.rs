@@ -99,8 +99,8 @@ fn a_client_that_proves_nothing_is_told_nothing_else() {
 
 #[test]
 fn two_roles_that_do_not_exist_look_like_two_that_do() {
-    let world = World::new(|_| {});
-    let salt = |user: &str| {
+    let mut world = World::new(|_| {});
+    let salt = |world: &World, user: &str| {
         let mut raw = Raw::new(world.address());
         raw.send(&startup(&[("user", user)]));
         raw.receive().unwrap();
@@ -113,11 +113,17 @@ fn two_roles_that_do_not_exist_look_like_two_that_do() {
         let (_, salt) = text.split_once(",s=").unwrap();
         salt.to_owned()
     };
-    for user in ["vellum", "eve", "mallory"] {
-        assert_eq!(salt(user), salt(user), "the salt of {user} stays");
-        assert!(salt(user).ends_with(",i=4096"));
+    let users = ["vellum", "eve", "mallory"];
+    let salts = users.map(|user| salt(&world, user));
+    assert_ne!(salts[1], salts[2]);
+    for (user, before) in users.iter().zip(&salts) {
+        assert_eq!(salt(&world, user), *before, "the salt of {user} stays");
+        assert!(before.ends_with(",i=4096"));
     }
-    assert_ne!(salt("eve"), salt("mallory"));
+    // Nor does a restart tell them apart.
+    world.server.take().unwrap().stop().unwrap();
+    world.server = Some(start(world.directory.path(), |_| {}));
+    assert_eq!(users.map(|user| salt(&world, user)), salts);
 }
 
 #[test]
