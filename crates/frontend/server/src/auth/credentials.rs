@@ -1,7 +1,7 @@
 //! The verifiers of roles, and the first password of a database.
 //!
-//! Crash: the password is written and durable before the verifier that is made of it, so a start that is cut off in between
-//! finds the password and makes the verifier of it.
+//! Crash: the password is written and durable before the verifier that is made of it. A start that is cut off in between leaves a file that nobody was told of; the next
+//! one makes another password. A file that is there is never read: it may hold the password that somebody has since changed, or taken away.
 
 use super::verifier::{KEY_BYTES, Verifier};
 use crate::files;
@@ -16,8 +16,6 @@ use vellum_sql::{Password, SqlDatabase, SqlError};
 pub const SUPERUSER: &str = "vellum";
 /// File of the first password.
 const PASSWORD_FILE: &str = "password";
-/// Longest such file that is read.
-const PASSWORD_BYTES_MAX: u64 = 4096;
 /// File of the secret of [`login_secret`], and the longest that is read.
 const SECRET_FILE: &str = "login_secret";
 const SECRET_BYTES_MAX: u64 = 4096;
@@ -69,25 +67,19 @@ pub fn keep_password(password: &str) -> Option<Password> {
 /// Gives the superuser a password if it has none. Returns the file that it is written to, if so.
 ///
 /// # Errors
-/// If the file cannot be read or written, or the database cannot be written.
+/// If the file cannot be written, or the database cannot be read or written.
 pub fn make_first_password(
     directory: &Path,
     database: &SqlDatabase,
 ) -> io::Result<Option<PathBuf>> {
-    let account = account(database, SUPERUSER).map_err(io::Error::other)?;
-    if account.is_some_and(|account| account.verifier.is_some()) {
+    let role = database.role(SUPERUSER).map_err(io::Error::other)?;
+    // One that is past its time is one.
+    if role.is_some_and(|role| role.verifier.is_some()) {
         return Ok(None);
     }
     let path = directory.join(PASSWORD_FILE);
-    let found = files::read_text(&path, PASSWORD_BYTES_MAX)?;
-    let password = match found.as_deref().map(str::trim_end) {
-        Some(password) if !password.is_empty() => password.to_owned(),
-        _ => {
-            let password = secret::password()?;
-            files::write_private(&path, format!("{password}\n").as_bytes())?;
-            password
-        }
-    };
+    let password = secret::password()?;
+    files::write_private(&path, format!("{password}\n").as_bytes())?;
     let verifier = Verifier::of(&password)?.to_text();
     database
         .set_verifier(SUPERUSER, Some(&verifier))
@@ -124,6 +116,7 @@ mod tests {
     use std::fs;
     use std::os::unix::fs::PermissionsExt;
     use vellum::{Config, Database};
+    use vellum_sql::Sql;
 
     fn database(directory: &Path) -> SqlDatabase {
         let config = Config::default().pool_bytes(16 << 20);
@@ -171,7 +164,10 @@ mod tests {
         // What only begins like one is a password.
         for password in ["SCRAM-SHA-256$anything", &verifier[..verifier.len() - 1]] {
             let kept = kept(password).unwrap();
-            assert!(Verifier::parse(&kept).unwrap().is_of(password), "{password}");
+            assert!(
+                Verifier::parse(&kept).unwrap().is_of(password),
+                "{password}"
+            );
         }
     }
 
@@ -190,7 +186,7 @@ mod tests {
     }
 
     #[test]
-    fn crash_between_password_and_verifier_keeps_the_password() {
+    fn crash_between_password_and_verifier_makes_another_password() {
         let directory = tempfile::tempdir().unwrap();
         let database = database(directory.path());
         let path = make_first_password(directory.path(), &database)
@@ -200,6 +196,28 @@ mod tests {
         database.set_verifier(SUPERUSER, None).unwrap();
         let again = make_first_password(directory.path(), &database).unwrap();
         assert_eq!(again.as_ref(), Some(&path));
-        assert_eq!(fs::read_to_string(&path).unwrap(), password);
+        // Nobody was told of the first; or else it was taken away.
+        let other = fs::read_to_string(&path).unwrap();
+        assert_ne!(other, password);
+        let kept = account(&database, SUPERUSER).unwrap().unwrap();
+        let verifier = kept.verifier.unwrap();
+        assert!(verifier.is_of(other.trim_end()) && !verifier.is_of(password.trim_end()));
+    }
+
+    #[test]
+    fn a_password_that_is_past_its_time_is_not_replaced_by_the_first_one() {
+        let directory = tempfile::tempdir().unwrap();
+        let database = database(directory.path());
+        make_first_password(directory.path(), &database).unwrap();
+        let changed = Verifier::of("another").unwrap().to_text();
+        database.set_verifier(SUPERUSER, Some(&changed)).unwrap();
+        let text = "alter role vellum valid until '2020-01-01'";
+        database.engine().sql(text, &[]).unwrap();
+        let kept = account(&database, SUPERUSER).unwrap().unwrap();
+        assert!(kept.verifier.is_none(), "nobody logs in by it");
+        let made = make_first_password(directory.path(), &database).unwrap();
+        assert!(made.is_none());
+        let stored = database.role(SUPERUSER).unwrap().unwrap().verifier;
+        assert_eq!(stored, Some(changed));
     }
 }
