@@ -43,6 +43,37 @@ fn slow_statements_are_logged_with_their_text_however_they_were_sent() {
     }
 }
 
+/// The text that a failed login is logged with has names in it that the client chose.
+#[test]
+fn nobody_writes_lines_of_the_log_by_a_name() {
+    let folder = tempfile::tempdir().unwrap();
+    let rules = folder.path().join("rules");
+    std::fs::write(&rules, "host vellum all 127.0.0.1/32 scram-sha-256\n").unwrap();
+    let data = folder.path().join("db");
+    let rules = rules.to_str().unwrap();
+    let server = Program::start(command(&data, &["--host-rules", rules]));
+    let forged = "2026-11-30T00:00:00.000000Z  INFO login of vellum\r";
+    let name = format!("eve\n{forged}\n");
+    for database in ["vellum", &name] {
+        let refused = postgres::Config::new()
+            .host("127.0.0.1")
+            .port(server.port())
+            .user(&name)
+            .dbname(database)
+            .password("x")
+            .connect_timeout(LONG)
+            .connect(postgres::NoTls);
+        assert!(refused.is_err());
+    }
+    server.signal(Signal::TERM);
+    let (code, log) = end(server.child);
+    assert_eq!(code, 0, "{log}");
+    let lines = log.split(['\n', '\r']);
+    assert!(!lines.into_iter().any(|line| line.starts_with("2026-11-30T00:00:00.0")), "{log}");
+    assert_eq!(log.matches("login failed: ").count(), 2, "{log}");
+    assert!(log.contains("eve\\n2026"), "{log}");
+}
+
 #[test]
 fn it_says_how_to_connect_and_ends_in_good_order() {
     let folder = tempfile::tempdir().unwrap();
