@@ -43,6 +43,35 @@ fn slow_statements_are_logged_with_their_text_however_they_were_sent() {
     }
 }
 
+#[test]
+fn no_password_is_shown_of_statements() {
+    let folder = tempfile::tempdir().unwrap();
+    let server = Program::start(command(folder.path(), &["--log-statements-ms", "0"]));
+    let mut client = client(&server, folder.path());
+    client
+        .batch_execute("create role ada; alter role ada password 's3cret' login")
+        .unwrap();
+    client.execute("ALTER ROLE ada PASSWORD E's3cret'", &[]).unwrap();
+    let last = "select query from pg_stat_activity where pid = any($1)";
+    let mut other = self::client(&server, folder.path());
+    let row = client.query_one("select array[pg_backend_pid()]", &[]).unwrap();
+    let pids: Vec<i32> = row.get(0);
+    client
+        .batch_execute("do $$ begin execute 'alter role ada password ''s3cret'''; end $$")
+        .unwrap();
+    let row = other.query_one(last, &[&pids]).unwrap();
+    let shown = "do $$ begin execute 'alter role ada password '********''; end $$";
+    assert_eq!(row.get::<_, &str>(0), shown);
+    drop((client, other));
+    server.signal(Signal::TERM);
+    let (code, log) = end(server.child);
+    assert_eq!(code, 0, "{log}");
+    assert!(!log.contains("s3cret"), "{log}");
+    for text in ["alter role ada password '********' login", "ALTER ROLE ada PASSWORD '********'"] {
+        assert!(log.contains(text), "{log}");
+    }
+}
+
 /// The text that a failed login is logged with has names in it that the client chose.
 #[test]
 fn nobody_writes_lines_of_the_log_by_a_name() {

@@ -14,7 +14,7 @@ use smallvec::SmallVec;
 use std::ops::Range;
 use std::sync::Arc;
 use vellum_base::clock::monotonic_nanos;
-use vellum_sql::{Format, Parameters, Progress, Severity, SqlError};
+use vellum_sql::{Format, Parameters, Progress, Severity, SqlError, without_passwords};
 
 /// Longest part of a statement's text in the log, in bytes.
 const LOGGED_BYTES_MAX: usize = 4096;
@@ -365,6 +365,8 @@ fn worked(seat: &Seat, limits: &Limits, begun: u64, text: impl FnOnce() -> Arc<s
         .is_some_and(|limit| nanos >= limit)
     {
         let text = text();
+        // A3: before it is cut, or the end of a literal might be missing.
+        let text = without_passwords(&text);
         let end = text.floor_char_boundary(LOGGED_BYTES_MAX);
         let milliseconds = nanos / 1_000_000;
         let process = seat.process;

@@ -311,7 +311,7 @@ impl Session {
         self.portals.contains(name) || self.cursors.contains(name)
     }
 
-    /// The text of the statement that it ran last.
+    /// The text of the statement that it ran last; [`crate::without_passwords`] is what may be shown of it.
     pub fn statement_text(&self) -> Arc<str> {
         self.activity.now().query
     }
