@@ -43,6 +43,27 @@ fn slow_statements_are_logged_with_their_text_however_they_were_sent() {
     }
 }
 
+/// A COPY is over when its client has sent all, and what stands behind it in its text has run.
+#[test]
+fn a_copy_is_logged_and_counted_when_it_is_over() {
+    let folder = tempfile::tempdir().unwrap();
+    let more = ["--log-statements-ms", "40"];
+    let server = Program::start(command(folder.path(), &more));
+    let mut client = client(&server, folder.path());
+    client.batch_execute("create table t (a int)").unwrap();
+    let mut writer = client.copy_in("copy t from stdin").unwrap();
+    std::io::Write::write_all(&mut writer, b"1\n").unwrap();
+    std::io::Write::flush(&mut writer).unwrap();
+    std::thread::sleep(Duration::from_millis(50));
+    writer.finish().unwrap();
+    drop(client);
+    server.signal(Signal::TERM);
+    let (code, log) = end(server.child);
+    assert_eq!(code, 0, "{log}");
+    let line = log.lines().find(|line| line.contains("copy t from stdin"));
+    assert!(line.is_some_and(|line| line.contains(" statement ")), "{log}");
+}
+
 #[test]
 fn no_password_is_shown_of_statements() {
     let folder = tempfile::tempdir().unwrap();

@@ -316,6 +316,12 @@ impl Session {
         self.activity.now().query
     }
 
+    /// The text of a statement that Parse or PREPARE has named.
+    pub fn prepared_text(&self, statement: &str) -> Option<Arc<str>> {
+        let named = self.statements.get(statement)?;
+        Some(named.prepared.text.clone())
+    }
+
     /// What ReadyForQuery says.
     pub fn status(&self) -> TransactionStatus {
         self.status
