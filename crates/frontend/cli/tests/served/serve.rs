@@ -61,7 +61,10 @@ fn a_copy_is_logged_and_counted_when_it_is_over() {
     let (code, log) = end(server.child);
     assert_eq!(code, 0, "{log}");
     let line = log.lines().find(|line| line.contains("copy t from stdin"));
-    assert!(line.is_some_and(|line| line.contains(" statement ")), "{log}");
+    assert!(
+        line.is_some_and(|line| line.contains(" statement ")),
+        "{log}"
+    );
 }
 
 #[test]
@@ -72,10 +75,14 @@ fn no_password_is_shown_of_statements() {
     client
         .batch_execute("create role ada; alter role ada password 's3cret' login")
         .unwrap();
-    client.execute("ALTER ROLE ada PASSWORD E's3cret'", &[]).unwrap();
+    client
+        .execute("ALTER ROLE ada PASSWORD E's3cret'", &[])
+        .unwrap();
     let last = "select query from pg_stat_activity where pid = any($1)";
     let mut other = self::client(&server, folder.path());
-    let row = client.query_one("select array[pg_backend_pid()]", &[]).unwrap();
+    let row = client
+        .query_one("select array[pg_backend_pid()]", &[])
+        .unwrap();
     let pids: Vec<i32> = row.get(0);
     client
         .batch_execute("do $$ begin execute 'alter role ada password ''s3cret'''; end $$")
@@ -88,9 +95,35 @@ fn no_password_is_shown_of_statements() {
     let (code, log) = end(server.child);
     assert_eq!(code, 0, "{log}");
     assert!(!log.contains("s3cret"), "{log}");
-    for text in ["alter role ada password '********' login", "ALTER ROLE ada PASSWORD '********'"] {
+    for text in [
+        "alter role ada password '********' login",
+        "ALTER ROLE ada PASSWORD '********'",
+    ] {
         assert!(log.contains(text), "{log}");
     }
+}
+
+#[test]
+fn a_handshake_that_fails_is_logged() {
+    let folder = tempfile::tempdir().unwrap();
+    let server = Program::start(command(folder.path(), &["--tls"]));
+    let mut socket = std::net::TcpStream::connect(("127.0.0.1", server.port())).unwrap();
+    let request = [8u32.to_be_bytes(), 80_877_103u32.to_be_bytes()].concat();
+    std::io::Write::write_all(&mut socket, &request).unwrap();
+    std::io::Write::write_all(&mut socket, b"no TLS at all, but long enough").unwrap();
+    // Until it is closed.
+    let mut rest = Vec::new();
+    let _ = std::io::Read::read_to_end(&mut socket, &mut rest);
+    server.signal(Signal::TERM);
+    let (code, log) = end(server.child);
+    assert_eq!(code, 0, "{log}");
+    let line = log
+        .lines()
+        .find(|line| line.contains("login failed: no TLS"));
+    assert!(
+        line.is_some_and(|line| line.contains("address=127.0.0.1:")),
+        "{log}"
+    );
 }
 
 /// The text that a failed login is logged with has names in it that the client chose.
@@ -119,7 +152,12 @@ fn nobody_writes_lines_of_the_log_by_a_name() {
     let (code, log) = end(server.child);
     assert_eq!(code, 0, "{log}");
     let lines = log.split(['\n', '\r']);
-    assert!(!lines.into_iter().any(|line| line.starts_with("2026-11-30T00:00:00.0")), "{log}");
+    assert!(
+        !lines
+            .into_iter()
+            .any(|line| line.starts_with("2026-11-30T00:00:00.0")),
+        "{log}"
+    );
     assert_eq!(log.matches("login failed: ").count(), 2, "{log}");
     assert!(log.contains("eve\\n2026"), "{log}");
 }

@@ -47,7 +47,10 @@ fn what_is_no_password_opens_nothing() {
     client.batch_execute(&made).unwrap();
     let kept = |client: &mut postgres::Client, user: &str| -> Option<String> {
         let row = client
-            .query_one("select rolpassword from pg_authid where rolname = $1", &[&user])
+            .query_one(
+                "select rolpassword from pg_authid where rolname = $1",
+                &[&user],
+            )
             .unwrap();
         row.get(0)
     };
@@ -282,6 +285,39 @@ fn regress_a_flood_of_logins_is_told_that_there_are_too_many() {
     }
     drop(silent);
     alive.assert_alive();
+}
+
+/// An answer that comes at once would say that the password was not looked at, and could be asked for as often as one likes.
+#[test]
+fn a_proof_that_is_none_is_answered_as_late_as_a_wrong_one() {
+    let delay = std::time::Duration::from_millis(100);
+    let world = World::new(|settings| settings.login_failure_delay_ms = 100);
+    let first = |data: &[u8]| {
+        let mut body = b"SCRAM-SHA-256\0".to_vec();
+        body.extend_from_slice(&u32::try_from(data.len()).unwrap().to_be_bytes());
+        body.extend_from_slice(data);
+        message(b'p', &body)
+    };
+    for (messages, sqlstate) in [
+        (vec![first(b"nonsense")], "08P01"),
+        (
+            vec![first(b"n,,n=,r=abc"), message(b'p', b"nonsense")],
+            "08P01",
+        ),
+        (vec![message(b'p', b"nothing else")], "08P01"),
+        (vec![message(b'Q', b"select 1\0")], "08P01"),
+    ] {
+        let mut raw = Raw::new(world.address());
+        raw.send(&startup(&[("user", "vellum")]));
+        let begun = std::time::Instant::now();
+        for message in &messages {
+            raw.receive().unwrap();
+            raw.send(message);
+        }
+        assert_eq!(refused(&raw.until_end()), sqlstate);
+        // It may come later than that, and never before.
+        assert!(begun.elapsed() >= delay, "{messages:?}");
+    }
 }
 
 #[test]
