@@ -17,7 +17,7 @@ use crate::files;
 use crate::http::Http;
 use crate::listen;
 use crate::sessions::Sessions;
-use crate::settings::{Settings, SettingsError, limit_versions};
+use crate::settings::{Settings, SettingsError};
 use crate::tls::Tls;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
@@ -29,7 +29,7 @@ use std::sync::Arc;
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 use thiserror::Error;
-use vellum::{Config, Database};
+use vellum::Database;
 use vellum_sql::{SqlDatabase, SqlError};
 
 /// Longest file of host rules that is read.
@@ -325,11 +325,7 @@ fn load_tls(settings: &Settings) -> io::Result<Tls> {
 }
 
 fn open_engine(settings: &Settings) -> Result<Database, StartError> {
-    let mut config = Config::default().pool_bytes(settings.pool_mib << 20);
-    config.log_bytes_max = settings.log_mib_max << 20;
-    config.slots_max = settings.transactions_max;
-    let config = limit_versions(config, settings.version_mib_max, settings.version_policy)?;
-    Database::open(&settings.data, config).map_err(|error| StartError::Database {
+    Database::open(&settings.data, settings.engine()?).map_err(|error| StartError::Database {
         directory: settings.data.display().to_string(),
         error,
     })
