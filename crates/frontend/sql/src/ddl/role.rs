@@ -4,8 +4,8 @@ use super::Ddl;
 use crate::bind::folded;
 use crate::catalog::{Change, Oid, Relation};
 use crate::database::Password;
-use crate::expr::md5_text;
 use crate::error::{Fields, Result, SqlError};
+use crate::expr::md5_text;
 use crate::roles::{Membership, Rights, Role};
 use crate::sqlstate;
 use crate::wire::CommandTag;
@@ -19,7 +19,7 @@ pub(super) fn denied(message: impl Into<String>) -> SqlError {
 
 impl Ddl<'_> {
     pub(super) fn own_role(&self) -> Result<Arc<Role>> {
-        let found = self.open.catalog.1.role(self.owner).cloned();
+        let found = self.open.rights().1.role(self.owner).cloned();
         found.ok_or_else(|| no_role(self.owner))
     }
 
@@ -229,7 +229,8 @@ impl Ddl<'_> {
             } else {
                 let message = format!("role \"{}\" cannot log in by an MD5 password", role.name);
                 let mut warning = Fields::warning(sqlstate::WARNING, message);
-                let hint = "The hash is kept; set the password itself, or a SCRAM-SHA-256 verifier.";
+                let hint =
+                    "The hash is kept; set the password itself, or a SCRAM-SHA-256 verifier.";
                 warning.hint = Some(hint.to_owned());
                 self.notices.push(warning);
                 Password::Verifier(text)
@@ -272,7 +273,7 @@ impl Ddl<'_> {
             return Err(denied("must be superuser to set grantor"));
         }
         let circle = member.oid == group.oid
-            || !group.superuser && self.open.catalog.1.is_member(&group.name, member.oid);
+            || !group.superuser && self.open.rights().1.is_member(&group.name, member.oid);
         if circle {
             let message = format!(
                 "role \"{}\" is a member of role \"{}\"",
@@ -298,7 +299,7 @@ impl Ddl<'_> {
     /// # Errors
     /// `42501` for who does not own it.
     pub(super) fn check_owner(&self, relation: &Relation) -> Result<()> {
-        if self.open.catalog.1.owns(self.owner, &relation.owner) {
+        if self.open.rights().1.owns(self.owner, &relation.owner) {
             return Ok(());
         }
         Err(denied(format!(
@@ -311,7 +312,7 @@ impl Ddl<'_> {
     /// # Errors
     /// `42501` for who has not this right.
     pub(super) fn check_right(&self, relation: &Relation, right: Rights) -> Result<()> {
-        if self.open.catalog.1.allows(self.owner, relation, right) {
+        if self.open.rights().1.allows(self.owner, relation, right) {
             return Ok(());
         }
         Err(denied(format!(

@@ -39,6 +39,8 @@ pub(crate) struct Env<'s> {
     pub forms: &'s Settings,
     pub options: &'s SessionOptions,
     pub catalog: &'s Catalog,
+    /// Who may do what, as of now ([`Open::rights`]).
+    pub rights: &'s Catalog,
     pub search_path: &'s [Oid],
     /// What the session has drawn of sequences.
     pub sequences: &'s RefCell<Drawn>,
@@ -108,6 +110,7 @@ impl Asked<'_> {
             forms: &forms,
             options: self.options,
             catalog: &open.catalog.1,
+            rights: &open.rights().1,
             search_path,
             sequences: self.sequences,
             random: self.random,
@@ -307,14 +310,14 @@ impl Env<'_> {
         if name == "role" {
             let role = value.unwrap_or("none");
             let session = self.settings.get("session_authorization")?;
-            let found = self.catalog.role(role).map(|role| role.oid);
+            let found = self.rights.role(role).map(|role| role.oid);
             match found {
                 _ if role == "none" => {}
                 None => {
                     let message = format!("role \"{role}\" does not exist");
                     return Err(SqlError::new(sqlstate::INVALID_PARAMETER_VALUE, message));
                 }
-                Some(oid) if !self.catalog.is_member(&session, oid) => {
+                Some(oid) if !self.rights.is_member(&session, oid) => {
                     let message = format!("permission denied to set role \"{role}\"");
                     return Err(SqlError::new(sqlstate::INSUFFICIENT_PRIVILEGE, message));
                 }
@@ -326,7 +329,7 @@ impl Env<'_> {
         if name == "role" {
             settings.fix(&name, value.unwrap_or("none"));
         } else {
-            let role = self.catalog.role(&self.options.user);
+            let role = self.rights.role(&self.options.user);
             let superuser = || role.is_some_and(|role| role.superuser);
             SessionSettings::check_right(&name, superuser)?;
             settings.set(&name, value)?;
@@ -362,8 +365,10 @@ impl Env<'_> {
     /// # Errors
     /// `42501` for who has none of these rights on a sequence.
     fn check_sequence(&self, sequence: &Relation, rights: &[Rights]) -> Result<()> {
+        let now = self.rights.relation(sequence.oid);
+        let now = now.map_or(sequence, |now| &**now);
         let mut rights = rights.iter();
-        if rights.any(|right| self.catalog.allows(&self.options.user, sequence, *right)) {
+        if rights.any(|right| self.rights.allows(&self.options.user, now, *right)) {
             return Ok(());
         }
         let message = format!("permission denied for sequence {}", sequence.name);

@@ -252,7 +252,7 @@ impl Session {
             .activities
             .enter(&options.user, pid, client, cancel.clone());
         activity.is_called(&settings.get("application_name").unwrap_or_default());
-        let identity = identity::Identity::of(&options.user);
+        let identity = identity::Identity::of(&image, &options.user);
         let mut session = Self {
             settings,
             known: (u64::MAX, image),

@@ -47,9 +47,9 @@ pub(super) fn signal(env: &Env<'_>, pid: ValueRef<'_>, signal: Signal) -> Result
         env.notices.borrow_mut().push(notice);
         return Ok(Value::Bool(false));
     };
-    let own = env.catalog.role(&env.options.user);
-    let target = env.catalog.role(&other.user);
-    let target_oid = env.catalog.role_oid(&other.user);
+    let own = env.rights.role(&env.options.user);
+    let target = env.rights.role(&other.user);
+    let target_oid = env.rights.role_oid(&other.user);
     let (verb, what, whose) = match signal {
         Signal::Cancel => ("cancel", "query", "query is being canceled"),
         Signal::Terminate => ("terminate", "process", "process is being terminated"),
@@ -61,7 +61,7 @@ pub(super) fn signal(env: &Env<'_>, pid: ValueRef<'_>, signal: Signal) -> Result
     if target.is_some_and(|role| role.superuser) && !own.is_some_and(|role| role.superuser) {
         return refused(format!("must be a superuser to {verb} superuser {what}"));
     }
-    if !env.catalog.has_rights_of(&env.options.user, target_oid) {
+    if !env.rights.has_rights_of(&env.options.user, target_oid) {
         return refused(format!(
             "must be a member of the role whose {whose} or member of pg_signal_backend"
         ));

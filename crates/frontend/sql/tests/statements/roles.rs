@@ -636,3 +636,98 @@ fn what_was_given_on_can_be_taken_away_and_goes_with_who_gave_it() {
     assert_eq!(client.ok("select count(*) from pg_default_acl"), "0");
     client.ok("drop role bob; drop role eve");
 }
+
+#[test]
+fn a_right_that_is_taken_is_gone_in_transactions_that_are_open() {
+    let database = database();
+    let mut client = Client::of(&database);
+    client.ok(
+        "create table t (id int); insert into t values (1); create sequence s; create schema x; create table x.t (id int);
+         create role ann login; create role boss superuser login;
+         grant select on t, x.t to ann; grant usage on sequence s to ann; grant usage on schema x to ann",
+    );
+    let mut ann = Client::of_user(&database, "ann");
+    let mut boss = Client::of_user(&database, "boss");
+    for session in [&mut ann, &mut boss] {
+        session.ok("begin isolation level repeatable read; select id from t");
+    }
+    ann.ok("select nextval('s'); select * from x.t");
+    boss.ok("select rolname from pg_authid; savepoint a");
+    client.ok(
+        "revoke select on t from ann; revoke usage on sequence s from ann; revoke usage on schema x from ann;
+         alter role boss nosuperuser; insert into t values (2)",
+    );
+    for text in [
+        "select id from t",
+        "select nextval('s')",
+        "select * from x.t",
+    ] {
+        ann.ok("savepoint a");
+        assert_eq!(ann.state(text), "42501", "{text}");
+        ann.ok("rollback to a");
+    }
+    for text in [
+        "select id from t",
+        "select rolname from pg_authid",
+        "create role eve",
+        "create schema y",
+        "drop table t",
+        "select set_config('session_replication_role', 'replica', false)",
+    ] {
+        assert_eq!(boss.state(text), "42501", "{text}");
+        boss.ok("rollback to a");
+    }
+    // The snapshot is as it was, and what is given counts as well.
+    client.ok("grant select on t to ann, boss");
+    assert_eq!(ann.ok("select id from t"), "1");
+    assert_eq!(boss.ok("select id from t"), "1");
+    // With changes of the catalog of its own.
+    ann.ok("create temporary table own (id int)");
+    client.ok("revoke select on t from ann");
+    assert_eq!(ann.state("select id from t"), "42501");
+    ann.ok("rollback");
+    boss.ok("rollback");
+}
+
+#[test]
+fn a_session_belongs_to_a_role_and_not_to_its_name() {
+    let database = database();
+    let mut client = Client::of(&database);
+    client.ok("create table t (id int); create role ann login; create role staff; grant staff to ann; grant select on t to staff");
+    let mut ann = Client::of_user(&database, "ann");
+    let mut other = Client::of_user(&database, "ann");
+    let mut taken = Client::of_user(&database, "ann");
+    ann.ok("select * from t");
+    other.ok("begin isolation level repeatable read; select * from t");
+    taken.ok("set role staff; select * from t");
+    client.ok("drop role ann; create role ann superuser login");
+    for session in [&mut ann, &mut other] {
+        assert_eq!(session.state("select * from t"), "42501");
+        session.ok("rollback");
+        for text in [
+            "select * from pg_authid",
+            "select * from t",
+            "create role eve",
+            "set role vellum",
+            "set role staff",
+            "set role ann",
+            "set session authorization vellum",
+        ] {
+            assert_eq!(session.state(text), "42501", "{text}");
+        }
+        session.ok("reset role");
+        session.ok("set session authorization default");
+        session.ok("reset all");
+        assert_eq!(session.state("select * from pg_authid"), "42501");
+        assert_eq!(
+            session.ok("select current_user, current_setting('is_superuser')"),
+            "|off"
+        );
+    }
+    // That role is there; going back to who was logged in gives nothing.
+    taken.ok("select * from t; reset role");
+    assert_eq!(taken.state("select * from t"), "42501");
+    drop((ann, other, taken));
+    let mut new = Client::of_user(&database, "ann");
+    new.ok("select * from pg_authid");
+}
