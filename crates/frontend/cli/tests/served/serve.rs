@@ -60,11 +60,9 @@ fn a_copy_is_logged_and_counted_when_it_is_over() {
     server.signal(Signal::TERM);
     let (code, log) = end(server.child);
     assert_eq!(code, 0, "{log}");
-    let line = log.lines().find(|line| line.contains("copy t from stdin"));
-    assert!(
-        line.is_some_and(|line| line.contains(" statement ")),
-        "{log}"
-    );
+    let is_told =
+        |line: &str| line.contains("copy t from stdin") && line.contains(" statement process=");
+    assert!(log.lines().any(is_told), "{log}");
 }
 
 #[test]
@@ -135,7 +133,7 @@ fn nobody_writes_lines_of_the_log_by_a_name() {
     let data = folder.path().join("db");
     let rules = rules.to_str().unwrap();
     let server = Program::start(command(&data, &["--host-rules", rules]));
-    let forged = "2026-11-30T00:00:00.000000Z  INFO login of vellum\r";
+    let forged = "1999-12-31T00:00:00.000000Z  INFO login of vellum\r";
     let name = format!("eve\n{forged}\n");
     for database in ["vellum", &name] {
         let refused = postgres::Config::new()
@@ -151,15 +149,11 @@ fn nobody_writes_lines_of_the_log_by_a_name() {
     server.signal(Signal::TERM);
     let (code, log) = end(server.child);
     assert_eq!(code, 0, "{log}");
-    let lines = log.split(['\n', '\r']);
-    assert!(
-        !lines
-            .into_iter()
-            .any(|line| line.starts_with("2026-11-30T00:00:00.0")),
-        "{log}"
-    );
+    let mut lines = log.split(['\n', '\r']);
+    let is_forged = |line: &str| line.starts_with("1999-12-31T00:00:00.0");
+    assert!(!lines.any(is_forged), "{log}");
     assert_eq!(log.matches("login failed: ").count(), 2, "{log}");
-    assert!(log.contains("eve\\n2026"), "{log}");
+    assert!(log.contains("eve\\n1999"), "{log}");
 }
 
 #[test]
