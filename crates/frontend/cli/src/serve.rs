@@ -2,10 +2,14 @@
 
 use crate::args::VersionLimit;
 use crate::exit::Failure;
-use clap::Args;
+use clap::{Arg, Args, Command};
+use std::ffi::{OsStr, OsString};
 use std::io::Write;
 use std::path::PathBuf;
 use vellum_server::{LogFormat, Server, Settings, SettingsError, StartError, StopSignals};
+
+/// Variables of random tests, which start servers.
+const OF_TESTS: [&str; 2] = ["VELLUM_SEED", "VELLUM_ROUNDS"];
 
 /// Options of `serve`; what is not given is as in the file, or the default. The variable of an option is its name
 /// in capitals, behind VELLUM_.
@@ -175,6 +179,16 @@ impl Options {
     }
 }
 
+/// Variables of the environment that are named like those of settings, and belong to none: misspelled, most likely.
+fn unknown_variables(names: impl Iterator<Item = OsString>) -> Vec<String> {
+    let command = Options::augment_args(Command::new("serve"));
+    let known: Vec<&OsStr> = command.get_arguments().filter_map(Arg::get_env).collect();
+    let ours = names.filter(|name| !known.contains(&name.as_os_str()));
+    let ours = ours.map(|name| name.to_string_lossy().into_owned());
+    ours.filter(|name| name.starts_with("VELLUM_") && !OF_TESTS.contains(&&**name))
+        .collect()
+}
+
 /// Serves until a signal comes, or prints the settings.
 pub fn run(options: &Options, out: &mut dyn Write) -> Result<bool, Failure> {
     let told = |error: SettingsError| Failure::usage(error.to_string());
@@ -182,6 +196,9 @@ pub fn run(options: &Options, out: &mut dyn Write) -> Result<bool, Failure> {
     if options.print_config {
         out.write_all(settings.to_toml().as_bytes())?;
         return Ok(true);
+    }
+    for name in unknown_variables(std::env::vars_os().map(|(name, _)| name)) {
+        crate::complain!("vellum: the variable {name} is none of a setting, and says nothing");
     }
     vellum_server::start_logging(&settings).map_err(told)?;
     let data = settings.data.clone();
@@ -217,9 +234,26 @@ pub fn run(options: &Options, out: &mut dyn Write) -> Result<bool, Failure> {
 
 #[cfg(test)]
 mod tests {
+    use super::unknown_variables;
     use crate::args::{Arguments, Command};
     use clap::Parser;
+    use std::ffi::OsString;
     use vellum_server::VersionPolicy;
+
+    #[test]
+    fn variables_that_are_named_like_settings_and_are_none_are_noticed() {
+        let names = [
+            "VELLUM_LISTEN",
+            "VELLUM_LISTNE",
+            "VELLUM_VERSION_MIB_MAX",
+            "VELLUM_CONFIG",
+            "VELLUM_SEED",
+            "VELLUM_TLS_CERT",
+            "PATH",
+        ];
+        let unknown = unknown_variables(names.into_iter().map(OsString::from));
+        assert_eq!(unknown, ["VELLUM_LISTNE", "VELLUM_TLS_CERT"]);
+    }
 
     #[test]
     fn flags_are_laid_over_the_file() {

@@ -562,6 +562,11 @@ fn a_server_that_cannot_listen_or_log_says_so_in_a_line() {
             "log: `nonsense`: `nonsense` is no level: off, error, warn, info, debug, trace"
                 .to_owned(),
         ),
+        (
+            vec!["--listen", "127.0.0.1:0", "--transactions-max", "1"],
+            2,
+            "transactions_max is at least 4".to_owned(),
+        ),
     ] {
         let all = [
             &["serve", "--data", db, "--unix-socket", "false"][..],
@@ -574,6 +579,24 @@ fn a_server_that_cannot_listen_or_log_says_so_in_a_line() {
         let last = told.lines().last().unwrap_or_default();
         assert!(last.contains(&text), "{told}");
     }
+}
+
+#[test]
+fn a_variable_that_is_misspelled_is_said_to_be_none() {
+    let output = Command::new(env!("CARGO_BIN_EXE_vellum"))
+        .args(["serve", "--data", "/nowhere", "--unix-socket", "false"])
+        .args(["--listen", "127.0.0.1:0", "--transactions-max", "1"])
+        .env("VELLUM_LISTNE", "127.0.0.1:5433")
+        .env("VELLUM_LOG_FORMAT", "text")
+        .output()
+        .unwrap();
+    assert_eq!(code(&output), 2);
+    let told = stderr(&output);
+    assert!(
+        told.contains("the variable VELLUM_LISTNE is none of a setting"),
+        "{told}"
+    );
+    assert!(!told.contains("VELLUM_LOG_FORMAT"), "{told}");
 }
 
 #[test]

@@ -141,7 +141,7 @@ fn of_server(shared: &Shared, page: &mut Page) {
     page.metric(
         "counter",
         "statement_seconds_total",
-        "Time that statements took.",
+        "Time that statements took, with what their clients took to read and to send.",
         seconds,
     );
 }

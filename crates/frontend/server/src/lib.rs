@@ -40,6 +40,7 @@ mod stream;
 mod tls;
 pub mod wire;
 
+pub use auth::credentials::keep_password;
 pub use logging::start as start_logging;
 pub use server::{Server, StartError, StopSignals};
 pub use settings::{LogFormat, Settings, SettingsError, VersionPolicy, limit_versions};

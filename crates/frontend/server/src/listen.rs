@@ -2,7 +2,7 @@
 //!
 //! Invariants: V1: nobody on another machine reaches the database in plain text or without a password, unless a flag says so.
 
-use crate::auth::rules::Rules;
+use crate::auth::rules::{Exposure, Rules};
 use crate::door::Listener;
 use crate::files;
 use crate::server::StartError;
@@ -139,12 +139,18 @@ fn check_exposure(
     if address.ip().to_canonical().is_loopback() || settings.insecure_listen {
         return Ok(());
     }
-    let what = if !settings.tls {
-        "passwords and data would cross the network in plain text: turn TLS on (--tls)"
-    } else if rules.trusts_strangers() {
-        "a host rule lets other machines in without a password: take it out"
-    } else {
-        return Ok(());
+    let what = match rules.exposure() {
+        _ if !settings.tls => {
+            "passwords and data would cross the network in plain text: turn TLS on (--tls)".into()
+        }
+        Some(Exposure::Trusted(line)) => {
+            format!("the host rule in line {line} lets them in without a password: take it out")
+        }
+        Some(Exposure::PlainText(line)) => format!(
+            "the host rule in line {line} lets them in without TLS: make it one of `hostssl`, or put \
+             `hostnossl all all all reject` before it"
+        ),
+        None => return Ok(()),
     };
     Err(SettingsError::Value(format!(
         "{address} can be reached from other machines, and {what}, or say --insecure-listen"
@@ -193,6 +199,7 @@ mod tests {
     fn other_machines_need_tls_and_a_password_or_a_flag() {
         let standard = Rules::standard(false);
         let open = Rules::parse("host all all all trust").unwrap();
+        let plain = Rules::parse("host all all all scram-sha-256").unwrap();
         let address = "0.0.0.0:1".parse().unwrap();
         let mut settings = settings("");
         let check = |settings: &Settings, rules| check_exposure(settings, rules, address).is_ok();
@@ -200,8 +207,12 @@ mod tests {
         settings.tls = true;
         assert!(check(&settings, &standard));
         assert!(!check(&settings, &open));
+        assert!(!check(&settings, &plain));
+        let error = check_exposure(&settings, &plain, address).unwrap_err();
+        assert!(error.to_string().contains("line 1"), "{error}");
         settings.insecure_listen = true;
         assert!(check(&settings, &open));
+        assert!(check(&settings, &plain));
         settings.tls = false;
         assert!(check(&settings, &standard));
         let loopback = "[::ffff:127.0.0.1]:1".parse().unwrap();

@@ -47,6 +47,8 @@ enum Turned {
     Away,
     /// The client is told why.
     Told(Report),
+    /// No TLS came about: the client cannot be told anything.
+    Insecure(io::Error),
     /// The client left, or took too long.
     Lost(io::Error),
 }
@@ -100,6 +102,10 @@ pub fn run(shared: &Arc<Shared>, socket: Arc<Socket>, login: Login) -> Rest {
             report.write(&mut entrance.out);
             // If it cannot be told, it is gone already.
             let _ = entrance.send();
+        }
+        Turned::Insecure(error) => {
+            shared.counts.logins_failed.fetch_add(1, Ordering::Relaxed);
+            tracing::info!(address, %error, "login failed: no TLS");
         }
         Turned::Lost(error) => tracing::debug!(address, %error, "login not completed"),
     }
@@ -216,7 +222,7 @@ impl Entrance<'_> {
         match &self.shared.tls {
             Some(tls) if self.stream.socket().address().is_some() => {
                 self.stream.write_all(b"S")?;
-                self.stream.secure(tls)?;
+                self.stream.secure(tls).map_err(Turned::Insecure)?;
             }
             _ => self.stream.write_all(b"N")?,
         }
@@ -237,8 +243,21 @@ impl Entrance<'_> {
         credentials::account(&self.shared.database, user)
     }
 
-    /// Has the client prove that it knows the password of a role.
+    /// Has the client prove that it knows the password of a role. A failure is answered late, whatever the client did wrong.
     fn prove(&mut self, user: &str, account: Option<Account>) -> Result<Option<Account>, Turned> {
+        let proved = self.exchange(user, account);
+        if let Err(Turned::Told(_)) = proved {
+            let delay = self.shared.settings.login_failure_delay_ms;
+            std::thread::sleep(Duration::from_millis(delay));
+        }
+        proved
+    }
+
+    fn exchange(
+        &mut self,
+        user: &str,
+        account: Option<Account>,
+    ) -> Result<Option<Account>, Turned> {
         let known = account.as_ref().and_then(|a| a.verifier.clone());
         let reason = match (&account, &known) {
             (None, _) => "no such role",
@@ -293,9 +312,6 @@ impl Entrance<'_> {
             _ => {
                 let address = self.stream.socket().address().map(display);
                 tracing::warn!(user, address, reason, "authentication failed");
-                std::thread::sleep(Duration::from_millis(
-                    self.shared.settings.login_failure_delay_ms,
-                ));
                 let text = format!("password authentication failed for user \"{user}\"");
                 Err(Report::fatal("28P01", text).into())
             }

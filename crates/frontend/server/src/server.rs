@@ -16,9 +16,8 @@ use crate::exposition::Counts;
 use crate::files;
 use crate::http::{CONNECTIONS_MAX, Http};
 use crate::listen;
-use crate::secret;
 use crate::sessions::{LOGINS_MAX, Sessions};
-use crate::settings::{Settings, SettingsError, limit_versions};
+use crate::settings::{Settings, SettingsError};
 use crate::tls::Tls;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
@@ -30,7 +29,7 @@ use std::sync::Arc;
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 use thiserror::Error;
-use vellum::{Config, Database};
+use vellum::Database;
 use vellum_sql::{SqlDatabase, SqlError};
 
 /// Longest file of host rules that is read.
@@ -57,7 +56,7 @@ pub struct Shared {
     pub rules: Rules,
     /// Certificate and key, if clients may use TLS.
     pub tls: Option<Tls>,
-    /// Makes verifiers of roles that do not exist; new with each start.
+    /// Makes verifiers of roles that do not exist; always the same.
     pub login_secret: [u8; KEY_BYTES],
     /// Who is in.
     pub sessions: Arc<Sessions>,
@@ -143,7 +142,7 @@ impl Server {
         // The engine refuses a directory that holds something else, so this one is ours.
         files::make_directory_private(&settings.data)?;
         let database = SqlDatabase::open(engine).map_err(StartError::Catalog)?;
-        database.set_password_maker(credentials::make_verifier);
+        database.set_password_maker(credentials::keep_password);
         let spill = settings.data.join(SPILL);
         files::remove_directory(&spill)?;
         database.set_spill_directory(spill);
@@ -152,6 +151,7 @@ impl Server {
             mib => mib << 20,
         });
         let new_password = credentials::make_first_password(&settings.data, &database)?;
+        let login_secret = credentials::login_secret(&settings.data)?;
         let tls = settings.tls.then(|| load_tls(&settings)).transpose()?;
         let bound = listen::bind(&settings, &rules)?;
         let http_listener = listen::bind_http(&settings)?;
@@ -159,7 +159,7 @@ impl Server {
         let shared = Arc::new(Shared {
             limits: Arc::new(Limits::new(&settings)),
             sessions: Sessions::new(settings.connections_max, settings.connections_reserved),
-            login_secret: secret::random()?,
+            login_secret,
             crew: Crew::default(),
             counts: Counts::default(),
             settings,
@@ -324,12 +324,7 @@ fn load_tls(settings: &Settings) -> io::Result<Tls> {
 }
 
 fn open_engine(settings: &Settings) -> Result<Database, StartError> {
-    let mut config = Config::default().pool_bytes(settings.pool_mib << 20);
-    config.log_bytes_max = settings.log_mib_max << 20;
-    config.slots_max = settings.transactions_max;
-    config.slots_reserved = u16::try_from(settings.connections_reserved).unwrap_or(u16::MAX);
-    let config = limit_versions(config, settings.version_mib_max, settings.version_policy)?;
-    Database::open(&settings.data, config).map_err(|error| StartError::Database {
+    Database::open(&settings.data, settings.engine()?).map_err(|error| StartError::Database {
         directory: settings.data.display().to_string(),
         error,
     })

@@ -82,7 +82,7 @@ pub struct Tally {
     pub bytes_received: AtomicU64,
     /// Bytes sent.
     pub bytes_sent: AtomicU64,
-    /// Nanoseconds that statements took, with the time that their clients took to read.
+    /// Nanoseconds that statements took, parsing and binding included, with the time that their clients took to read, and to send the data of a COPY.
     pub statement_nanos: AtomicU64,
 }
 

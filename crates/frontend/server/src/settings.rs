@@ -13,6 +13,8 @@ use vellum::Config;
 const FILE_BYTES_MAX: u64 = 1 << 20;
 /// Largest size in MiB.
 const MIB_MAX: u64 = 1 << 30;
+/// Fewest transactions at once that the engine works with.
+const TRANSACTIONS_LEAST: u16 = 4;
 
 /// Settings of the server.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -205,6 +207,21 @@ impl Settings {
         toml::to_string(self).expect("numbers, texts and lists of texts have a form in TOML")
     }
 
+    /// The engine's settings.
+    ///
+    /// # Errors
+    /// Those that it would refuse.
+    pub fn engine(&self) -> Result<Config, SettingsError> {
+        let mut config = Config::default().pool_bytes(self.pool_mib << 20);
+        config.log_bytes_max = self.log_mib_max << 20;
+        config.slots_max = self.transactions_max;
+        config.slots_reserved = u16::try_from(self.connections_reserved).unwrap_or(u16::MAX);
+        let config = limit_versions(config, self.version_mib_max, self.version_policy)?;
+        let checked = config.check();
+        checked.map_err(|error| SettingsError::Value(error.to_string()))?;
+        Ok(config)
+    }
+
     /// Checks what can be checked before anything is opened.
     ///
     /// # Errors
@@ -235,7 +252,12 @@ impl Settings {
         if self.spill_mib_max > MIB_MAX {
             return invalid("spill_mib_max is at most 2^30");
         }
-        limit_versions(Config::default(), self.version_mib_max, self.version_policy)?;
+        if self.transactions_max < TRANSACTIONS_LEAST {
+            return Err(SettingsError::Value(format!(
+                "transactions_max is at least {TRANSACTIONS_LEAST}"
+            )));
+        }
+        self.engine()?;
         if self.tls_certificate.as_os_str().is_empty() != self.tls_key.as_os_str().is_empty() {
             return invalid("tls_certificate and tls_key belong together");
         }
@@ -286,7 +308,11 @@ mod tests {
 
     #[test]
     fn values_that_make_no_sense_are_refused() {
-        let cases: [fn(&mut Settings); 11] = [
+        let cases: [fn(&mut Settings); 15] = [
+            |s| s.transactions_max = 0,
+            |s| s.transactions_max = TRANSACTIONS_LEAST - 1,
+            |s| s.transactions_max = u16::MAX,
+            |s| s.log_mib_max = 1,
             |s| s.data = PathBuf::new(),
             |s| (s.listen, s.unix_socket) = (vec![], false),
             |s| s.connections_reserved = s.connections_max,

@@ -63,8 +63,24 @@ pub(crate) struct Shared {
     password_maker: OnceLock<PasswordMaker>,
 }
 
-/// Makes a SCRAM-SHA-256 verifier of a password, in PostgreSQL's form; `None` if there is no randomness for its salt.
-pub type PasswordMaker = fn(&str) -> Option<String>;
+/// What becomes of a password.
+#[derive(Clone, PartialEq, Eq)]
+pub enum Password {
+    /// This SCRAM-SHA-256 verifier is kept of it, in PostgreSQL's form.
+    Verifier(String),
+    /// It is empty, or a verifier that the empty one satisfies: who has it has none.
+    Empty,
+}
+
+/// Tells nothing: it ends up in logs.
+impl std::fmt::Debug for Password {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Password").finish_non_exhaustive()
+    }
+}
+
+/// Says what becomes of a password, or of a verifier in its place; `None` if there is no randomness for a salt.
+pub type PasswordMaker = fn(&str) -> Option<Password>;
 
 impl Shared {
     /// Reads the catalog, or makes it.
@@ -125,13 +141,13 @@ impl Shared {
         Ok(shared)
     }
 
-    /// The verifier of a password.
+    /// What becomes of a password that a statement sets.
     ///
     /// # Errors
-    /// `0A000` where nobody said how to make one.
-    pub fn verifier_of(&self, password: &str) -> Result<String> {
+    /// `0A000` where nobody said how to make a verifier.
+    pub fn kept_of(&self, password: &str) -> Result<Password> {
         let maker = self.password_maker.get();
-        let maker = maker.ok_or_else(|| SqlError::unsupported("a password in plain text here"))?;
+        let maker = maker.ok_or_else(|| SqlError::unsupported("a password here"))?;
         maker(password).ok_or_else(|| SqlError::internal("no random bytes for a salt"))
     }
 }
@@ -160,8 +176,8 @@ impl SqlDatabase {
         Session::new(self.shared.clone(), options)
     }
 
-    /// Says how passwords in CREATE ROLE and ALTER ROLE become verifiers; the first to say so is heard. Without, only
-    /// verifiers are taken.
+    /// Says how passwords in CREATE ROLE and ALTER ROLE become verifiers, and what is a verifier already; the first to say so is heard. Without, they are
+    /// refused (`0A000`).
     pub fn set_password_maker(&self, maker: PasswordMaker) {
         let _ = self.shared.password_maker.set(maker);
     }

@@ -31,10 +31,10 @@ mod system;
 mod wire;
 
 pub use arrow;
-pub use database::{DATABASE, FIRST_ROLE, PasswordMaker, SqlDatabase, database_called};
+pub use database::{DATABASE, FIRST_ROLE, Password, PasswordMaker, SqlDatabase, database_called};
 pub use direct::{Connection, Rows, RowsColumn, Sql};
 pub use error::{Fields, Result, Severity, SqlError};
-pub use parse::STACK_BYTES;
+pub use parse::{STACK_BYTES, without_passwords};
 pub use roles::{Membership, Role};
 pub use session::{
     CancelHandle, Notification, Parameters, Progress, Session, SessionOptions,

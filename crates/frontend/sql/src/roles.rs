@@ -189,7 +189,7 @@ pub struct Role {
     /// Connections that it may have at once; `None`: any number.
     pub connections_max: Option<u32>,
     /// SCRAM-SHA-256 verifier in PostgreSQL's form (`SCRAM-SHA-256$iterations:salt$stored key:server key`); `None`: no password, so
-    /// no login by password.
+    /// no login by password. An MD5 hash that a dump of PostgreSQL's roles brought (`md5` and 32 digits) is kept as well, and nobody logs in by it.
     pub verifier: Option<String>,
     /// Has the rights of the roles that it is a member of.
     pub inherit: bool,

@@ -125,6 +125,7 @@ pub fn run(options: &Options, out: &mut dyn Write) -> Result<bool, Failure> {
     // What a process left behind that was killed.
     let _ = std::fs::remove_dir_all(&spill);
     database.set_spill_directory(spill);
+    database.set_password_maker(vellum_server::keep_password);
     admit(&database, &options.user)?;
     let session = database
         .session(SessionOptions {

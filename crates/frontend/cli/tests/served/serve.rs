@@ -43,6 +43,119 @@ fn slow_statements_are_logged_with_their_text_however_they_were_sent() {
     }
 }
 
+/// A COPY is over when its client has sent all, and what stands behind it in its text has run.
+#[test]
+fn a_copy_is_logged_and_counted_when_it_is_over() {
+    let folder = tempfile::tempdir().unwrap();
+    let more = ["--log-statements-ms", "40"];
+    let server = Program::start(command(folder.path(), &more));
+    let mut client = client(&server, folder.path());
+    client.batch_execute("create table t (a int)").unwrap();
+    let mut writer = client.copy_in("copy t from stdin").unwrap();
+    std::io::Write::write_all(&mut writer, b"1\n").unwrap();
+    std::io::Write::flush(&mut writer).unwrap();
+    std::thread::sleep(Duration::from_millis(50));
+    writer.finish().unwrap();
+    drop(client);
+    server.signal(Signal::TERM);
+    let (code, log) = end(server.child);
+    assert_eq!(code, 0, "{log}");
+    let is_told =
+        |line: &str| line.contains("copy t from stdin") && line.contains(" statement process=");
+    assert!(log.lines().any(is_told), "{log}");
+}
+
+#[test]
+fn no_password_is_shown_of_statements() {
+    let folder = tempfile::tempdir().unwrap();
+    let server = Program::start(command(folder.path(), &["--log-statements-ms", "0"]));
+    let mut client = client(&server, folder.path());
+    client
+        .batch_execute("create role ada; alter role ada password 's3cret' login")
+        .unwrap();
+    client
+        .execute("ALTER ROLE ada PASSWORD E's3cret'", &[])
+        .unwrap();
+    let last = "select query from pg_stat_activity where pid = any($1)";
+    let mut other = self::client(&server, folder.path());
+    let row = client
+        .query_one("select array[pg_backend_pid()]", &[])
+        .unwrap();
+    let pids: Vec<i32> = row.get(0);
+    client
+        .batch_execute("do $$ begin execute 'alter role ada password ''s3cret'''; end $$")
+        .unwrap();
+    let row = other.query_one(last, &[&pids]).unwrap();
+    let shown = "do $$ begin execute 'alter role ada password '********''; end $$";
+    assert_eq!(row.get::<_, &str>(0), shown);
+    drop((client, other));
+    server.signal(Signal::TERM);
+    let (code, log) = end(server.child);
+    assert_eq!(code, 0, "{log}");
+    assert!(!log.contains("s3cret"), "{log}");
+    for text in [
+        "alter role ada password '********' login",
+        "ALTER ROLE ada PASSWORD '********'",
+    ] {
+        assert!(log.contains(text), "{log}");
+    }
+}
+
+#[test]
+fn a_handshake_that_fails_is_logged() {
+    let folder = tempfile::tempdir().unwrap();
+    let server = Program::start(command(folder.path(), &["--tls"]));
+    let mut socket = std::net::TcpStream::connect(("127.0.0.1", server.port())).unwrap();
+    let request = [8u32.to_be_bytes(), 80_877_103u32.to_be_bytes()].concat();
+    std::io::Write::write_all(&mut socket, &request).unwrap();
+    std::io::Write::write_all(&mut socket, b"no TLS at all, but long enough").unwrap();
+    // Until it is closed.
+    let mut rest = Vec::new();
+    let _ = std::io::Read::read_to_end(&mut socket, &mut rest);
+    server.signal(Signal::TERM);
+    let (code, log) = end(server.child);
+    assert_eq!(code, 0, "{log}");
+    let line = log
+        .lines()
+        .find(|line| line.contains("login failed: no TLS"));
+    assert!(
+        line.is_some_and(|line| line.contains("address=127.0.0.1:")),
+        "{log}"
+    );
+}
+
+/// The text that a failed login is logged with has names in it that the client chose.
+#[test]
+fn nobody_writes_lines_of_the_log_by_a_name() {
+    let folder = tempfile::tempdir().unwrap();
+    let rules = folder.path().join("rules");
+    std::fs::write(&rules, "host vellum all 127.0.0.1/32 scram-sha-256\n").unwrap();
+    let data = folder.path().join("db");
+    let rules = rules.to_str().unwrap();
+    let server = Program::start(command(&data, &["--host-rules", rules]));
+    let forged = "1999-12-31T00:00:00.000000Z  INFO login of vellum\r";
+    let name = format!("eve\n{forged}\n");
+    for database in ["vellum", &name] {
+        let refused = postgres::Config::new()
+            .host("127.0.0.1")
+            .port(server.port())
+            .user(&name)
+            .dbname(database)
+            .password("x")
+            .connect_timeout(LONG)
+            .connect(postgres::NoTls);
+        assert!(refused.is_err());
+    }
+    server.signal(Signal::TERM);
+    let (code, log) = end(server.child);
+    assert_eq!(code, 0, "{log}");
+    let mut lines = log.split(['\n', '\r']);
+    let is_forged = |line: &str| line.starts_with("1999-12-31T00:00:00.0");
+    assert!(!lines.any(is_forged), "{log}");
+    assert_eq!(log.matches("login failed: ").count(), 2, "{log}");
+    assert!(log.contains("eve\\n1999"), "{log}");
+}
+
 #[test]
 fn it_says_how_to_connect_and_ends_in_good_order() {
     let folder = tempfile::tempdir().unwrap();

@@ -11,7 +11,7 @@
 //! - A1: the first rule that matches decides; none is a refusal.
 //! - A2: a login that fails does the same work and gives the same answer for a wrong password, a role without one and a role that
 //!   does not exist.
-//! - A3: no password is kept, sent or logged: verifiers only.
+//! - A3: no password is kept, sent or logged: verifiers only. Of statements that set one the literal is not shown ([`vellum_sql::without_passwords`]).
 
 pub mod credentials;
 pub mod rules;

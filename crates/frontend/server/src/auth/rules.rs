@@ -5,10 +5,12 @@
 //! commas, or `all`; a name in double quotes is no keyword. Addresses: `all`, `address/bits`, or address and mask. Methods:
 //! `scram-sha-256`, `trust`, `reject`. `#` begins a comment.
 //!
+//! An address of IPv4 is for clients of IPv4, one of IPv6 for those of IPv6, as in PostgreSQL; a client of IPv4 is one however its socket reports it.
+//!
 //! Not here: `samehost`, groups, regular expressions, host names, other methods: a line that uses them is an error, so that no
 //! rule silently means something else.
 
-use std::net::{IpAddr, Ipv6Addr, SocketAddr};
+use std::net::{IpAddr, SocketAddr};
 use thiserror::Error;
 
 /// How a client came.
@@ -44,6 +46,8 @@ pub struct Rules {
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Rule {
+    /// Number of its line, from 1.
+    line: usize,
     transport: Transport,
     databases: Names,
     users: Names,
@@ -70,6 +74,15 @@ enum Names {
 struct Network {
     address: IpAddr,
     bits: u8,
+}
+
+/// How a client on another machine may come in that should not.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Exposure {
+    /// Without showing anything, by the rule in this line.
+    Trusted(usize),
+    /// Over plain text, by the rule in this line.
+    PlainText(usize),
 }
 
 /// A line that is no rule.
@@ -108,7 +121,7 @@ impl Rules {
         let mut rules = Vec::new();
         for (line, content) in (1..).zip(text.lines()) {
             let rule = words(content)
-                .and_then(|words| rule(&words))
+                .and_then(|words| rule(line, &words))
                 .map_err(|what| RuleError { line, what })?;
             rules.extend(rule);
         }
@@ -146,12 +159,22 @@ impl Rules {
         known.any(|rule| rule.method != Method::Reject)
     }
 
-    /// Whether a client on another machine may come in without showing anything.
-    pub fn trusts_strangers(&self) -> bool {
-        self.rules.iter().any(|rule| {
-            rule.method == Method::Trust
-                && rule.transport != Transport::Local
-                && !rule.network.is_some_and(|network| network.is_loopback())
+    /// The first rule by which a client on another machine may come in without a password, or over plain text.
+    pub fn exposure(&self) -> Option<Exposure> {
+        self.rules.iter().enumerate().find_map(|(at, rule)| {
+            let here = rule.network.is_some_and(Network::is_loopback);
+            if rule.transport == Transport::Local || rule.method == Method::Reject || here {
+                return None;
+            }
+            if rule.method == Method::Trust {
+                return Some(Exposure::Trusted(rule.line));
+            }
+            let before = &self.rules[..at];
+            let plain = rule.transport != Transport::HostTls
+                && !before
+                    .iter()
+                    .any(|earlier| earlier.rejects_plain_text_of(rule));
+            plain.then_some(Exposure::PlainText(rule.line))
         })
     }
 }
@@ -168,6 +191,18 @@ impl Rule {
                 .is_none_or(|network| network.contains(address.ip())),
         }
     }
+
+    /// Whether nobody who comes without TLS gets as far as a later rule (`hostnossl all all all reject`).
+    fn rejects_plain_text_of(&self, later: &Self) -> bool {
+        self.method == Method::Reject
+            && matches!(self.transport, Transport::Host | Transport::HostPlain)
+            && (&self.databases, &self.users) == (&Names::All, &Names::All)
+            && match (self.network, later.network) {
+                (None, _) => true,
+                (Some(_), None) => false,
+                (Some(all), Some(part)) => all.bits <= part.bits && all.contains(part.address),
+            }
+    }
 }
 
 impl Names {
@@ -180,36 +215,45 @@ impl Names {
 }
 
 impl Network {
+    /// A socket for both families reports a client of IPv4 by an address of IPv6.
     fn contains(self, address: IpAddr) -> bool {
-        let shift = u32::from(128 - self.mapped_bits());
-        let (ours, theirs) = (wide(self.address), wide(address));
-        // A shift by the whole width is no shift.
-        shift == 128 || ours >> shift == theirs >> shift
+        let beyond = match (self.address, address.to_canonical()) {
+            (IpAddr::V4(ours), IpAddr::V4(theirs)) => {
+                let differing = ours.to_bits() ^ theirs.to_bits();
+                differing
+                    .checked_shr(32 - u32::from(self.bits))
+                    .unwrap_or(0)
+                    != 0
+            }
+            (IpAddr::V6(ours), IpAddr::V6(theirs)) => {
+                let differing = ours.to_bits() ^ theirs.to_bits();
+                differing
+                    .checked_shr(128 - u32::from(self.bits))
+                    .unwrap_or(0)
+                    != 0
+            }
+            _ => true,
+        };
+        !beyond
     }
 
     fn is_loopback(self) -> bool {
-        match self.address.to_canonical() {
+        match self.address {
             IpAddr::V4(address) => address.is_loopback() && self.bits >= 8,
             IpAddr::V6(address) => address.is_loopback() && self.bits == 128,
         }
     }
 
-    /// Bits of the address as one of IPv6.
-    fn mapped_bits(self) -> u8 {
+    /// # Errors
+    /// For addresses of IPv4 in the form of IPv6, which no client has (A1: a rule that can never match would be passed over without a word).
+    fn checked(self) -> Result<Self, String> {
         match self.address {
-            IpAddr::V4(_) => self.bits + 96,
-            IpAddr::V6(_) => self.bits,
+            IpAddr::V6(address) if self.bits >= 96 && address.to_ipv4_mapped().is_some() => Err(
+                format!("`{address}` is an address of IPv4: write it as one"),
+            ),
+            _ => Ok(self),
         }
     }
-}
-
-/// An address as a number; one of IPv4 as IPv6 maps it, because a socket for both reports it so.
-fn wide(address: IpAddr) -> u128 {
-    let address: Ipv6Addr = match address {
-        IpAddr::V4(address) => address.to_ipv6_mapped(),
-        IpAddr::V6(address) => address,
-    };
-    address.to_bits()
 }
 
 /// A word, and whether it was in quotes and so is no keyword.
@@ -268,7 +312,7 @@ fn words(line: &str) -> Result<Vec<Vec<Word>>, String> {
 }
 
 /// A rule of words; none for an empty line.
-fn rule(lists: &[Vec<Word>]) -> Result<Option<Rule>, String> {
+fn rule(line: usize, lists: &[Vec<Word>]) -> Result<Option<Rule>, String> {
     let mut lists = lists.iter();
     let Some(transport) = lists.next() else {
         return Ok(None);
@@ -298,6 +342,7 @@ fn rule(lists: &[Vec<Word>]) -> Result<Option<Rule>, String> {
         return Err("something follows the method".into());
     }
     Ok(Some(Rule {
+        line,
         transport,
         databases,
         users,
@@ -348,39 +393,28 @@ fn network<'w>(
             .ok()
             .filter(|bits| *bits <= width(address))
             .ok_or_else(|| format!("`{bits}` is no number of bits of an address"))?;
-        return Ok(Some(Network { address, bits }));
+        return Network { address, bits }.checked().map(Some);
     }
     let address = parse(word)?;
     let mask = parse(single(rest.next().ok_or("an address has no mask")?)?)?;
     if mask.is_ipv4() != address.is_ipv4() {
         return Err("address and mask are of different families".into());
     }
-    let bits = match mask {
-        IpAddr::V4(mask) => mask.to_bits().leading_ones() + 96,
-        IpAddr::V6(mask) => mask.to_bits().leading_ones(),
+    let (bits, contiguous) = match mask {
+        IpAddr::V4(mask) => {
+            let ones = mask.to_bits().leading_ones();
+            (ones, mask.to_bits().count_ones() == ones)
+        }
+        IpAddr::V6(mask) => {
+            let ones = mask.to_bits().leading_ones();
+            (ones, mask.to_bits().count_ones() == ones)
+        }
     };
-    let network = Network {
-        address,
-        bits: width(address),
-    };
-    let ones = u128::MAX.checked_shl(128 - bits).unwrap_or(0);
-    if wide(mask) | wide_prefix(mask) != ones {
+    if !contiguous {
         return Err(format!("`{mask}` is no mask"));
     }
     let bits = u8::try_from(bits).expect("at most 128 bits");
-    Ok(Some(Network {
-        bits: bits - (128 - network.bits),
-        ..network
-    }))
-}
-
-/// The bits before an address of IPv4 in its mapped form.
-fn wide_prefix(address: IpAddr) -> u128 {
-    if address.is_ipv4() {
-        u128::MAX << 32
-    } else {
-        0
-    }
+    Network { address, bits }.checked().map(Some)
 }
 
 #[cfg(test)]
@@ -422,8 +456,28 @@ mod tests {
         let mapped = tcp("::ffff:192.168.7.7", false);
         assert_eq!(rules.method(mapped, "d", "u"), Some(Method::Trust));
         assert_eq!(rules.method(tcp("::ffff:10.0.0.1", false), "d", "u"), None);
-        let everyone = Rules::parse("host all all ::/0 trust").unwrap();
-        assert!(everyone.method(mapped, "d", "u").is_some());
+    }
+
+    #[test]
+    fn a_rule_of_a_family_is_for_clients_of_that_family_only() {
+        let (four, six) = (tcp("10.0.0.1", false), tcp("fd00::1", false));
+        let mapped = tcp("::ffff:10.0.0.1", false);
+        let method = |text, origin| Rules::parse(text).unwrap().method(origin, "d", "u");
+        let ours = Some(Method::Trust);
+        for (text, of_four, of_six) in [
+            ("host all all ::/0 trust", None, ours),
+            ("host all all :: :: trust", None, ours),
+            ("host all all 0.0.0.0/0 trust", ours, None),
+            ("host all all 0.0.0.0 0.0.0.0 trust", ours, None),
+            ("host all all all trust", ours, ours),
+        ] {
+            assert_eq!(method(text, four), of_four, "{text}");
+            assert_eq!(method(text, mapped), of_four, "{text}");
+            assert_eq!(method(text, six), of_six, "{text}");
+        }
+        let lone = "host all all fd00::1 ffff:ffff:ffff:ffff:ffff:ffff:ffff:ffff trust";
+        assert_eq!(method(lone, six), ours);
+        assert_eq!(method(lone, tcp("fd00::2", false)), None);
     }
 
     #[test]
@@ -440,21 +494,62 @@ mod tests {
         assert_eq!(rules.method(tcp("10.0.0.1", false), "d", "u"), None);
         let open = Rules::standard(true);
         assert!(open.method(tcp("10.0.0.1", false), "d", "u").is_some());
-        assert!(!open.trusts_strangers());
+        assert_eq!(rules.exposure(), None);
+        assert_eq!(open.exposure(), Some(Exposure::PlainText(4)));
     }
 
     #[test]
-    fn trust_beyond_this_machine_is_noticed() {
-        for (text, strangers) in [
-            ("local all all trust", false),
-            ("host all all 127.0.0.1/32 trust", false),
-            ("host all all ::1/128 trust", false),
-            ("host all all all trust", true),
-            ("host all all 127.0.0.1/7 trust", true),
-            ("host all all 10.0.0.0/8 trust", true),
+    fn what_lets_others_in_without_a_password_or_over_plain_text_is_noticed() {
+        use Exposure::{PlainText, Trusted};
+        for (text, exposure) in [
+            ("local all all trust", None),
+            ("host all all 127.0.0.1/32 trust", None),
+            ("host all all ::1/128 trust", None),
+            ("host all all all trust", Some(Trusted(1))),
+            ("hostssl all all all trust", Some(Trusted(1))),
+            ("host all all 127.0.0.1/7 trust", Some(Trusted(1))),
+            ("host all all 10.0.0.0/8 trust", Some(Trusted(1))),
+            ("host all all ::1/127 trust", Some(Trusted(1))),
+            ("hostssl all all all scram-sha-256", None),
+            ("host all all all reject", None),
+            ("host all all all scram-sha-256", Some(PlainText(1))),
+            (
+                "\nhostnossl all eve 10.0.0.1/32 scram-sha-256",
+                Some(PlainText(2)),
+            ),
+            ("host all all 127.0.0.0/8 scram-sha-256", None),
+            // Nobody gets as far without TLS.
+            (
+                "hostnossl all all all reject\nhost all all all scram-sha-256",
+                None,
+            ),
+            (
+                "hostnossl all all 10.0.0.0/8 reject\nhost all all 10.1.0.0/16 scram-sha-256",
+                None,
+            ),
+            (
+                "hostnossl all all 10.0.0.0/8 reject\nhost all all 11.0.0.0/8 scram-sha-256",
+                Some(PlainText(2)),
+            ),
+            (
+                "hostnossl all all 10.0.0.0/8 reject\nhost all all 10.0.0.0/7 scram-sha-256",
+                Some(PlainText(2)),
+            ),
+            (
+                "hostnossl all all 0.0.0.0/0 reject\nhost all all all scram-sha-256",
+                Some(PlainText(2)),
+            ),
+            (
+                "hostnossl all eve all reject\nhost all all all scram-sha-256",
+                Some(PlainText(2)),
+            ),
+            (
+                "hostssl all all all reject\nhost all all all scram-sha-256",
+                Some(PlainText(2)),
+            ),
         ] {
             let rules = Rules::parse(text).unwrap();
-            assert_eq!(rules.trusts_strangers(), strangers, "{text}");
+            assert_eq!(rules.exposure(), exposure, "{text}");
         }
     }
 
@@ -467,6 +562,9 @@ mod tests {
             "host all all 10.0.0.0 255.0.255.0 trust",
             "host all all 10.0.0.0 ffff:: trust",
             "host all all example.org trust",
+            "host all all ::ffff:127.0.0.1/96 trust",
+            "host all all ::ffff:10.0.0.1/128 reject",
+            "host all all ::ffff:10.0.0.0 ffff:ffff:ffff:ffff:ffff:ffff:ffff:0 reject",
             "local all all md5",
             "local all +staff trust",
             "local sameuser all trust",

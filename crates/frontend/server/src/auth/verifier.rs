@@ -57,8 +57,10 @@ impl Verifier {
 
     /// The verifier of a password with this salt.
     pub fn with_salt(password: &str, salt: &[u8], iterations: u32) -> Self {
-        // As the clients do: what cannot be prepared is taken as it is.
-        let prepared = stringprep::saslprep(password).unwrap_or(password.into());
+        // As the clients do: what cannot be prepared, or of which nothing is left, is taken as it is.
+        let prepared = stringprep::saslprep(password).ok();
+        let prepared = prepared.filter(|prepared| !prepared.is_empty());
+        let prepared = prepared.unwrap_or(password.into());
         let rounds = NonZeroU32::new(iterations).unwrap_or(NonZeroU32::MIN);
         let mut salted = [0; KEY_BYTES];
         pbkdf2::derive(
@@ -75,6 +77,13 @@ impl Verifier {
             stored_key: hash(&client_key),
             server_key: mac(&salted, b"Server Key"),
         }
+    }
+
+    /// Whether a password satisfies it.
+    pub fn is_of(&self, password: &str) -> bool {
+        let other = Self::with_salt(password, &self.salt, self.iterations);
+        secret::equal(&other.stored_key, &self.stored_key)
+            || secret::equal(&other.server_key, &self.server_key)
     }
 
     /// A verifier that no password satisfies, always the same for a name: so a client cannot tell that a role does not exist by
@@ -154,6 +163,15 @@ mod tests {
         ] {
             assert!(Verifier::parse(wrong).is_none(), "{wrong}");
         }
+    }
+
+    #[test]
+    fn a_verifier_is_of_its_password_only() {
+        let verifier = Verifier::with_salt("pencil", b"0123456789abcdef", 1);
+        assert!(verifier.is_of("pencil") && !verifier.is_of("") && !verifier.is_of("Pencil"));
+        // Nothing is left of it when it is prepared, and it is not the empty one.
+        let soft = Verifier::with_salt("\u{ad}", b"0123456789abcdef", 1);
+        assert!(soft.is_of("\u{ad}") && !soft.is_of(""));
     }
 
     #[test]

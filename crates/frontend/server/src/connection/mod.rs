@@ -8,6 +8,7 @@
 //! | this one | the loop: read, dispatch, flush, rest |
 //! | [`requests`] | what each message does |
 //! | [`answers`] | what a session tells, as messages |
+//! | [`work`] | what statements cost |
 //!
 //! Invariants:
 //! - P1: the client is written to when it has something to wait for: at ReadyForQuery, at Flush, before a COPY's data, after an
@@ -22,6 +23,7 @@
 
 pub mod answers;
 pub mod requests;
+pub mod work;
 
 use crate::crew::Crew;
 use crate::sessions::{Place, Tally};
@@ -95,6 +97,8 @@ pub struct Connection {
     crew: Crew,
     limits: Arc<Limits>,
     place: Place,
+    /// The statement that waits for the data of its COPY.
+    unfinished: Option<work::Unfinished>,
 }
 
 /// What the connection does with messages.
@@ -170,6 +174,7 @@ impl Connection {
             crew,
             limits,
             place,
+            unfinished: None,
         }
     }
 

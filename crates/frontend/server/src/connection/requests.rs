@@ -5,19 +5,15 @@
 //! length is known, so the next message is, too.
 
 use super::answers::{self, Answers};
-use super::{Connection, End, Limits, Mode};
-use crate::sessions::{Seat, Tally};
+use super::work::{Begun, Step};
+use super::{Connection, End, Mode};
+use crate::sessions::Tally;
 use crate::wire::reader::PROTOCOL_VIOLATION;
 use crate::wire::report::Report;
 use crate::wire::request::{self, Bind, Parse, Request, Target, belongs_to_extended};
 use smallvec::SmallVec;
 use std::ops::Range;
-use std::sync::Arc;
-use vellum_base::clock::monotonic_nanos;
 use vellum_sql::{Format, Parameters, Progress, Severity, SqlError};
-
-/// Longest part of a statement's text in the log, in bytes.
-const LOGGED_BYTES_MAX: usize = 4096;
 
 /// What went wrong with a request.
 enum Failure {
@@ -98,9 +94,11 @@ impl Connection {
             stream,
             place,
             limits,
+            unfinished,
             ..
         } = self;
-        let tally = &place.seat().tally;
+        let seat = place.seat();
+        let tally = &seat.tally;
         let mut answers = Answers {
             out,
             stream,
@@ -110,17 +108,25 @@ impl Connection {
         let request = request::decode(kind, inbound.body(body)).map_err(Failure::Protocol)?;
         match request {
             Request::Query(text) => {
-                let begun = monotonic_nanos();
+                let begun = Begun::now();
                 let result = session.simple_query(text, &mut answers);
                 let lost = answers.lost.take();
-                worked(place.seat(), limits, begun, || text.into());
+                match result {
+                    Ok(Progress::CopyIn) => {
+                        *unfinished = Some(begun.goes_on(limits, || text.into()))
+                    }
+                    _ => begun.ended(Step::Run, seat, limits, || text.into()),
+                }
                 return Ok(match checked(result, lost)? {
                     Progress::CopyIn => Next::Copy { extended: false },
                     Progress::Complete | Progress::Suspended => Next::Ready,
                 });
             }
             Request::Parse(Parse { name, text, types }) => {
-                session.parse(name, text, &types)?;
+                let begun = Begun::now();
+                let parsed = session.parse(name, text, &types);
+                begun.ended(Step::Parse, seat, limits, || text.into());
+                parsed?;
                 answers.out.bare(b'1');
             }
             Request::Bind(bind) => {
@@ -136,7 +142,13 @@ impl Connection {
                     formats: &formats,
                     values: &values,
                 };
-                session.bind(portal, statement, parameters, &known(&result_formats))?;
+                let begun = Begun::now();
+                let bound = session.bind(portal, statement, parameters, &known(&result_formats));
+                begun.ended(Step::Bind, seat, limits, || {
+                    let text = session.prepared_text(statement);
+                    text.unwrap_or_else(|| format!("statement \"{statement}\"").into())
+                });
+                bound?;
                 answers.out.bare(b'2');
             }
             Request::Describe(Target::Statement, name) => {
@@ -154,15 +166,19 @@ impl Connection {
                 None => answers.out.bare(b'n'),
             },
             Request::Execute { portal, rows_max } => {
-                let begun = monotonic_nanos();
+                let begun = Begun::now();
                 let runs = session.has_portal(portal);
                 let result = session.execute(portal, rows_max, &mut answers);
                 let lost = answers.lost.take();
                 // Where there is no portal, the statement before is not to blame.
-                worked(place.seat(), limits, begun, || match runs {
+                let text = || match runs {
                     true => session.statement_text(),
                     false => format!("portal \"{portal}\"").into(),
-                });
+                };
+                match result {
+                    Ok(Progress::CopyIn) => *unfinished = Some(begun.goes_on(limits, text)),
+                    _ => begun.ended(Step::Run, seat, limits, text),
+                }
                 match checked(result, lost)? {
                     Progress::Complete => {}
                     Progress::Suspended => answers.out.bare(b's'),
@@ -239,6 +255,13 @@ impl Connection {
         Ok(())
     }
 
+    /// The statement whose COPY took data is over.
+    fn finish(&mut self) {
+        if let Some(unfinished) = self.unfinished.take() {
+            unfinished.ended(self.place.seat(), &self.limits);
+        }
+    }
+
     /// Ends a COPY that somebody has cancelled, or whose time is over, while its client says nothing.
     pub(super) fn end_copy(&mut self) -> Result<(), End> {
         let Mode::Copying { extended } = self.mode else {
@@ -246,6 +269,7 @@ impl Connection {
         };
         match self.session.end_copy() {
             Some(error) => {
+                self.finish();
                 self.tell(&error)?;
                 self.after_error(extended)
             }
@@ -301,6 +325,9 @@ impl Connection {
                 return Err(End::Told(Report::fatal(PROTOCOL_VIOLATION, text)));
             }
         };
+        if !matches!(result, Ok(Progress::CopyIn)) {
+            self.finish();
+        }
         match result {
             Ok(Progress::CopyIn) => Ok(()),
             Ok(Progress::Complete | Progress::Suspended) => {
@@ -323,6 +350,7 @@ impl Connection {
             Mode::Serving => belongs_to_extended(kind),
             Mode::Copying { extended } => {
                 let _ = self.session.copy_fail("a message is too long");
+                self.finish();
                 extended
             }
         };
@@ -353,21 +381,4 @@ fn known(codes: &[i16]) -> SmallVec<[Format; 8]> {
         .iter()
         .map(|code| Format::from_code(*code).unwrap_or_default())
         .collect()
-}
-
-/// A statement that began at `begun` is over: it is counted, and logged with its text if it was slow.
-fn worked(seat: &Seat, limits: &Limits, begun: u64, text: impl FnOnce() -> Arc<str>) {
-    let nanos = monotonic_nanos().saturating_sub(begun);
-    Tally::count(&seat.tally.statements, 1);
-    Tally::count(&seat.tally.statement_nanos, nanos);
-    if limits
-        .log_statement_nanos
-        .is_some_and(|limit| nanos >= limit)
-    {
-        let text = text();
-        let end = text.floor_char_boundary(LOGGED_BYTES_MAX);
-        let milliseconds = nanos / 1_000_000;
-        let process = seat.process;
-        tracing::info!(process, milliseconds, statement = &text[..end], "statement");
-    }
 }

@@ -6,12 +6,15 @@ use std::net::TcpStream;
 
 /// The value of a metric.
 fn metric(world: &World, name: &str) -> u64 {
+    metric_text(world, name).parse().unwrap()
+}
+
+fn metric_text(world: &World, name: &str) -> String {
     let page = get(world, "/metrics");
     let prefix = format!("vellum_{name} ");
     let line = page.lines().find_map(|line| line.strip_prefix(&prefix));
     line.unwrap_or_else(|| panic!("{name} is not in {page}"))
-        .parse()
-        .unwrap()
+        .to_owned()
 }
 
 fn get(world: &World, path: &str) -> String {
@@ -70,6 +73,37 @@ fn metrics_and_health_are_told() {
     assert!(metric(&world, "pages_resident_max") > 0);
     assert!(get(&world, "/health").starts_with("HTTP/1.1 200"));
     assert!(get(&world, "/nothing").starts_with("HTTP/1.1 404"));
+}
+
+#[test]
+fn a_copy_and_what_stands_behind_it_count_when_they_are_over() {
+    let world = with_http();
+    let mut raw = world.raw();
+    raw.send(&query("create table t (a int)"));
+    raw.until_ready();
+    let before = metric(&world, "statements_total");
+    raw.send(&query(
+        "copy t from stdin; copy t from stdin; select pg_sleep(0.2)",
+    ));
+    for answers in ["G", "CG"] {
+        for kind in answers.bytes() {
+            assert_eq!(raw.receive().unwrap().kind, kind);
+        }
+        assert_eq!(metric(&world, "statements_total"), before);
+        raw.send(&[message(b'd', b"1\n"), message(b'c', b"")].concat());
+    }
+    assert_eq!(raw.kinds(), "CTDC");
+    assert_eq!(metric(&world, "statements_total"), before + 1);
+    let seconds: f64 = metric_text(&world, "statement_seconds_total")
+        .parse()
+        .unwrap();
+    assert!(seconds >= 0.2, "{seconds}");
+    // One that fails is over, too.
+    raw.send(&query("copy t from stdin"));
+    raw.receive().unwrap();
+    raw.send(&message(b'f', b"\0"));
+    assert_eq!(raw.kinds(), "E");
+    assert_eq!(metric(&world, "statements_total"), before + 2);
 }
 
 #[test]

@@ -35,6 +35,42 @@ fn the_first_password_opens_the_door_and_no_other_does() {
 }
 
 #[test]
+fn what_is_no_password_opens_nothing() {
+    let world = World::new(|_| {});
+    let hash = "md5900150983cd24fb0d6963f7d28e17f72";
+    let broken = "SCRAM-SHA-256$anything";
+    let mut client = world.client();
+    let made = format!(
+        "create user of_none password ''; create user of_hash password '{hash}';
+         create user of_broken password '{broken}'"
+    );
+    client.batch_execute(&made).unwrap();
+    let kept = |client: &mut postgres::Client, user: &str| -> Option<String> {
+        let row = client
+            .query_one(
+                "select rolpassword from pg_authid where rolname = $1",
+                &[&user],
+            )
+            .unwrap();
+        row.get(0)
+    };
+    assert_eq!(kept(&mut client, "of_none"), None);
+    assert_eq!(kept(&mut client, "of_hash").as_deref(), Some(hash));
+    assert_ne!(kept(&mut client, "of_broken").as_deref(), Some(broken));
+    for (user, password, lets_in) in [
+        ("of_none", "", false),
+        ("of_hash", hash, false),
+        ("of_hash", "", false),
+        ("of_broken", broken, true),
+    ] {
+        let mut config = world.config();
+        config.user(user).password(password);
+        let client = config.connect(postgres::NoTls);
+        assert_eq!(client.is_ok(), lets_in, "{user} by \"{password}\"");
+    }
+}
+
+#[test]
 fn a_password_outlives_its_server_and_its_file() {
     let mut world = World::new(|_| {});
     let password = world.password();
@@ -66,8 +102,8 @@ fn a_client_that_proves_nothing_is_told_nothing_else() {
 
 #[test]
 fn two_roles_that_do_not_exist_look_like_two_that_do() {
-    let world = World::new(|_| {});
-    let salt = |user: &str| {
+    let mut world = World::new(|_| {});
+    let salt = |world: &World, user: &str| {
         let mut raw = Raw::new(world.address());
         raw.send(&startup(&[("user", user)]));
         raw.receive().unwrap();
@@ -80,11 +116,17 @@ fn two_roles_that_do_not_exist_look_like_two_that_do() {
         let (_, salt) = text.split_once(",s=").unwrap();
         salt.to_owned()
     };
-    for user in ["vellum", "eve", "mallory"] {
-        assert_eq!(salt(user), salt(user), "the salt of {user} stays");
-        assert!(salt(user).ends_with(",i=4096"));
+    let users = ["vellum", "eve", "mallory"];
+    let salts = users.map(|user| salt(&world, user));
+    assert_ne!(salts[1], salts[2]);
+    for (user, before) in users.iter().zip(&salts) {
+        assert_eq!(salt(&world, user), *before, "the salt of {user} stays");
+        assert!(before.ends_with(",i=4096"));
     }
-    assert_ne!(salt("eve"), salt("mallory"));
+    // Nor does a restart tell them apart.
+    world.server.take().unwrap().stop().unwrap();
+    world.server = Some(start(world.directory.path(), |_| {}));
+    assert_eq!(users.map(|user| salt(&world, user)), salts);
 }
 
 #[test]
@@ -311,6 +353,39 @@ fn a_client_may_wait_for_an_empty_challenge_before_it_begins_its_proof() {
     raw.send(&message(b'p', scram.message()));
     raw.until_ready();
     raw.assert_alive();
+}
+
+/// An answer that comes at once would say that the password was not looked at, and could be asked for as often as one likes.
+#[test]
+fn a_proof_that_is_none_is_answered_as_late_as_a_wrong_one() {
+    let delay = std::time::Duration::from_millis(100);
+    let world = World::new(|settings| settings.login_failure_delay_ms = 100);
+    let first = |data: &[u8]| {
+        let mut body = b"SCRAM-SHA-256\0".to_vec();
+        body.extend_from_slice(&u32::try_from(data.len()).unwrap().to_be_bytes());
+        body.extend_from_slice(data);
+        message(b'p', &body)
+    };
+    for (messages, sqlstate) in [
+        (vec![first(b"nonsense")], "08P01"),
+        (
+            vec![first(b"n,,n=,r=abc"), message(b'p', b"nonsense")],
+            "08P01",
+        ),
+        (vec![message(b'p', b"nothing else")], "08P01"),
+        (vec![message(b'Q', b"select 1\0")], "08P01"),
+    ] {
+        let mut raw = Raw::new(world.address());
+        raw.send(&startup(&[("user", "vellum")]));
+        let begun = std::time::Instant::now();
+        for message in &messages {
+            raw.receive().unwrap();
+            raw.send(message);
+        }
+        assert_eq!(refused(&raw.until_end()), sqlstate);
+        // It may come later than that, and never before.
+        assert!(begun.elapsed() >= delay, "{messages:?}");
+    }
 }
 
 #[test]

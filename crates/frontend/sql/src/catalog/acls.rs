@@ -136,7 +136,7 @@ impl Catalog {
         }
         let grants = self.database_acl();
         let mut fitting = grants.iter().filter(|grant| grant.rights.contains(right));
-        fitting.any(|grant| grant.grantee == 0 || self.is_member(name, grant.grantee))
+        fitting.any(|grant| grant.grantee == 0 || self.has_rights_of(name, grant.grantee))
     }
 
     /// The rights that a new object has; none if they are the usual ones.

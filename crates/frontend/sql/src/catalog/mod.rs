@@ -500,9 +500,30 @@ impl Catalog {
             .map_or(crate::database::FIRST_ROLE_OID, |role| role.oid)
     }
 
-    /// Whether a role may do what another one may: it is that role, one of its members, directly or by way of others, or a
-    /// superuser.
+    /// Whether a role belongs to another one: it is that role, one of its members, directly or by way of others, or a superuser. So it may become that role (SET
+    /// ROLE); what it may do without is what [`Self::has_rights_of`] tells.
     pub fn is_member(&self, name: &str, other: Oid) -> bool {
+        self.reaches(name, other, |_| true)
+    }
+
+    /// Whether a role has another one's rights without becoming it: as [`Self::is_member`], but a role that is NOINHERIT has none of those that it is a member of.
+    pub fn has_rights_of(&self, name: &str, other: Oid) -> bool {
+        self.reaches(name, other, |role| role.inherit)
+    }
+
+    /// Whether a role may make others members of one: it, or a role that it belongs to, was made a member WITH ADMIN OPTION.
+    pub fn is_admin(&self, name: &str, other: Oid) -> bool {
+        let admin = |role: &Role| {
+            let mut memberships = role.member_of.iter();
+            memberships.any(|membership| membership.role == other && membership.admin)
+        };
+        let mut admins = self.roles.values().filter(|role| admin(role));
+        self.role(name).is_some_and(|role| role.superuser)
+            || admins.any(|role| self.is_member(name, role.oid))
+    }
+
+    /// Whether memberships lead from a role to another one, where they are followed only from roles that `passes` says yes to.
+    fn reaches(&self, name: &str, other: Oid, passes: impl Fn(&Role) -> bool) -> bool {
         let Some(role) = self.role(name) else {
             return false;
         };
@@ -513,7 +534,7 @@ impl Catalog {
             if *oid == other {
                 return true;
             }
-            let found = self.roles.get(oid);
+            let found = self.roles.get(oid).filter(|role| passes(role));
             for membership in found.map_or(&[][..], |role| &role.member_of) {
                 if !seen.contains(&membership.role) {
                     seen.push(membership.role);
@@ -525,7 +546,7 @@ impl Catalog {
 
     /// Whether a role may do with an object what its owner may.
     pub fn owns(&self, name: &str, owner: &str) -> bool {
-        name == owner || self.is_member(name, self.role_oid(owner))
+        name == owner || self.has_rights_of(name, self.role_oid(owner))
     }
 
     /// Rights on a relation: those that were given, or what its owner has.
@@ -553,7 +574,7 @@ impl Catalog {
     ) -> bool {
         let grants = self.column_grants(relation, column);
         let mut fitting = grants.iter().filter(|grant| grant.rights.contains(right));
-        fitting.any(|grant| grant.grantee == 0 || self.is_member(name, grant.grantee))
+        fitting.any(|grant| grant.grantee == 0 || self.has_rights_of(name, grant.grantee))
             || self.allows(name, relation, right)
     }
 
@@ -568,7 +589,7 @@ impl Catalog {
         let grants = self.grants(relation);
         grants.iter().any(|grant| {
             grant.rights.contains(right)
-                && (grant.grantee == 0 || self.is_member(name, grant.grantee))
+                && (grant.grantee == 0 || self.has_rights_of(name, grant.grantee))
         })
     }
 
@@ -588,7 +609,7 @@ impl Catalog {
         }
         let grants = namespace.acl.iter().flatten();
         let mut fitting = grants.filter(|grant| grant.rights.contains(right));
-        fitting.any(|grant| grant.grantee == 0 || self.is_member(name, grant.grantee))
+        fitting.any(|grant| grant.grantee == 0 || self.has_rights_of(name, grant.grantee))
     }
 
     /// Foreign keys whose target is this table, each with the relation that has it.

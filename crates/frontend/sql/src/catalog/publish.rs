@@ -68,6 +68,18 @@ impl Published {
         }
     }
 
+    /// The number that the image has now: another one than that of an image that is not the newest.
+    pub fn number(&self) -> u64 {
+        // Acquire: pairs with the release of `publish`.
+        self.number.load(Ordering::Acquire)
+    }
+
+    /// The image as it is now, with its number.
+    pub fn numbered(&self) -> (u64, Arc<Catalog>) {
+        let image = self.image.lock();
+        (self.number.load(Ordering::Relaxed), image.clone())
+    }
+
     /// The image as it is now.
     pub fn now(&self) -> Arc<Catalog> {
         self.image.lock().clone()

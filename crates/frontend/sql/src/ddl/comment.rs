@@ -26,7 +26,7 @@ impl Ddl<'_> {
                 let (_, name) = crate::bind::object_name(name)?;
                 let found = self.open.catalog.1.namespace(&name).cloned();
                 let schema = found.ok_or_else(|| super::no_schema(&name))?;
-                if !self.open.catalog.1.owns(self.owner, &schema.owner) {
+                if !self.open.rights().1.owns(self.owner, &schema.owner) {
                     return Err(denied("schema", &name));
                 }
                 (schema.oid, 0)

@@ -112,7 +112,7 @@ impl Ddl<'_> {
         let catalog = &self.open.catalog.1;
         let found = catalog.extension(name).cloned();
         let found = found.ok_or_else(|| no_extension(name))?;
-        if catalog.owns(self.owner, &found.owner) {
+        if self.open.rights().1.owns(self.owner, &found.owner) {
             return Ok(found);
         }
         let message = format!("must be owner of extension {name}");
@@ -189,7 +189,7 @@ impl Ddl<'_> {
         let catalog = &self.open.catalog.1;
         let to = catalog.namespace(schema).cloned();
         let to = to.ok_or_else(|| no_schema(schema))?;
-        if !catalog.allows_in_schema(self.owner, &to, true) {
+        if !self.open.rights().1.allows_in_schema(self.owner, &to, true) {
             let message = format!("permission denied for schema {schema}");
             return Err(SqlError::new(sqlstate::INSUFFICIENT_PRIVILEGE, message));
         }

@@ -225,7 +225,11 @@ impl Ddl<'_> {
         let catalog = &self.open.catalog.1;
         let schema = catalog.namespace_by_oid(namespace);
         if let Some(schema) = schema
-            && !catalog.allows_in_schema(self.owner, schema, true)
+            && !self
+                .open
+                .rights()
+                .1
+                .allows_in_schema(self.owner, schema, true)
         {
             let message = format!("permission denied for schema {}", schema.name);
             return Err(SqlError::new(sqlstate::INSUFFICIENT_PRIVILEGE, message));
@@ -443,7 +447,7 @@ impl Ddl<'_> {
             }
             return Err(no_schema(&name));
         };
-        if !self.open.catalog.1.owns(self.owner, &namespace.owner) {
+        if !self.open.rights().1.owns(self.owner, &namespace.owner) {
             let message = format!("must be owner of schema {name}");
             return Err(SqlError::new(sqlstate::INSUFFICIENT_PRIVILEGE, message));
         }

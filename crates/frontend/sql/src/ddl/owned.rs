@@ -126,8 +126,7 @@ impl Ddl<'_> {
     /// `42501` for who may not say who is a member of a role.
     pub(super) fn check_admin(&self, group: &Role) -> Result<()> {
         let own = self.own_role()?;
-        let mut memberships = own.member_of.iter();
-        let is_admin = memberships.any(|one| one.role == group.oid && one.admin);
+        let is_admin = self.open.rights().1.is_admin(self.owner, group.oid);
         if own.superuser || is_admin || (own.create_role && !group.superuser) {
             return Ok(());
         }
@@ -154,7 +153,7 @@ impl Ddl<'_> {
                 let state = sqlstate::DEPENDENT_OBJECTS_STILL_EXIST;
                 return Err(SqlError::new(state, message));
             }
-            if !self.open.catalog.1.is_member(self.owner, *role) {
+            if !self.open.rights().1.has_rights_of(self.owner, *role) {
                 return Err(denied(format!("permission denied to {word} objects")));
             }
         }
@@ -285,7 +284,7 @@ impl Ddl<'_> {
         let roles = self.owners(roles, "reassign")?;
         let to = self.roles_named(std::slice::from_ref(to))?;
         let to = self.member(to.first().copied().unwrap_or(0))?;
-        if !self.open.catalog.1.is_member(self.owner, to.oid) {
+        if !self.open.rights().1.has_rights_of(self.owner, to.oid) {
             return Err(denied("permission denied to reassign objects"));
         }
         for role in roles {

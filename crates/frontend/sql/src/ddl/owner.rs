@@ -23,7 +23,7 @@ impl Ddl<'_> {
         to: &ast::Owner,
     ) -> Result<Arc<Relation>> {
         let (name, role) = self.new_owner(to)?;
-        let catalog = &self.open.catalog.1;
+        let catalog = &self.open.rights().1;
         let superuser = catalog.role(self.owner).is_some_and(|own| own.superuser);
         if let Some(schema) = catalog.namespace_by_oid(relation.namespace)
             && !superuser
@@ -53,7 +53,7 @@ impl Ddl<'_> {
             ast::Owner::CurrentRole | ast::Owner::CurrentUser => self.owner.to_owned(),
             ast::Owner::SessionUser => self.session_user()?,
         };
-        let catalog = &self.open.catalog.1;
+        let catalog = &self.open.rights().1;
         let role = catalog.role(&name).ok_or_else(|| no_role(&name))?.oid;
         if !catalog.is_member(self.owner, role) {
             return Err(denied(format!("must be member of role \"{name}\"")));
@@ -113,7 +113,7 @@ impl Ddl<'_> {
     }
 
     fn check_owns_database(&self) -> Result<()> {
-        match self.open.catalog.1.owns(self.owner, FIRST_ROLE) {
+        match self.open.rights().1.owns(self.owner, FIRST_ROLE) {
             true => Ok(()),
             false => Err(denied(format!("must be owner of database {DATABASE}"))),
         }
@@ -136,7 +136,7 @@ impl Ddl<'_> {
             }
             _ => return Err(SqlError::unsupported("this form of ALTER SCHEMA")),
         };
-        if !self.open.catalog.1.owns(self.owner, &schema.owner) {
+        if !self.open.rights().1.owns(self.owner, &schema.owner) {
             return Err(denied(format!("must be owner of schema {name}")));
         }
         let (owner, role) = self.new_owner(owner)?;

@@ -192,7 +192,7 @@ impl Ddl<'_> {
             owners.push(self.own_role()?.oid);
         }
         for owner in owners {
-            let catalog = &self.open.catalog.1;
+            let catalog = &self.open.rights().1;
             if !catalog.is_member(self.owner, owner) {
                 let name = catalog.role_by_oid(owner).map(|role| role.name.clone());
                 let name = name.unwrap_or_default();
@@ -275,7 +275,7 @@ impl Ddl<'_> {
 
     /// Who gives rights on an object: its owner for whoever may do what that may, otherwise the one of the session's roles that may give most.
     fn giver(&self, acl: &[Grant], owner: &str, rights: Rights) -> Result<Giver> {
-        let catalog = &self.open.catalog.1;
+        let catalog = &self.open.rights().1;
         if catalog.owns(self.owner, owner) {
             return Ok(Giver {
                 grantor: catalog.role_oid(owner),
@@ -288,7 +288,7 @@ impl Ddl<'_> {
         };
         let mut roles = vec![best.grantor];
         let mine = acl.iter().map(|own| own.grantee);
-        roles.extend(mine.filter(|role| *role != 0 && catalog.is_member(self.owner, *role)));
+        roles.extend(mine.filter(|role| *role != 0 && catalog.has_rights_of(self.owner, *role)));
         for role in roles {
             let own = acl.iter().filter(|own| own.grantee == role);
             let may = own.fold(Rights::NONE, |sum, own| sum.with(own.grantable));
@@ -312,9 +312,10 @@ impl Ddl<'_> {
         (all, give): (bool, bool),
     ) -> Result<Giver> {
         let giver = self.giver(acl, whose.owner, rights)?;
-        let catalog = &self.open.catalog.1;
+        let catalog = &self.open.rights().1;
         if giver.may.is_none() {
-            let any = |own: &Grant| own.grantee == 0 || catalog.is_member(self.owner, own.grantee);
+            let any =
+                |own: &Grant| own.grantee == 0 || catalog.has_rights_of(self.owner, own.grantee);
             if !acl.iter().any(any) {
                 return Err(denied(format!(
                     "permission denied for {} {}",
@@ -543,8 +544,9 @@ impl Ddl<'_> {
         let Some(relation) = catalog.relation(oid).filter(|own| own.acl.is_some()) else {
             return Ok(());
         };
-        if catalog.allows(self.owner, relation, Rights::USAGE)
-            || catalog.owns(self.owner, &relation.owner)
+        let rights = &self.open.rights().1;
+        if rights.allows(self.owner, relation, Rights::USAGE)
+            || rights.owns(self.owner, &relation.owner)
         {
             return Ok(());
         }

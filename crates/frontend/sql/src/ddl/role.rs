@@ -3,7 +3,9 @@
 use super::Ddl;
 use crate::bind::folded;
 use crate::catalog::{Change, Oid, Relation};
+use crate::database::Password;
 use crate::error::{Fields, Result, SqlError};
+use crate::expr::md5_text;
 use crate::roles::{Membership, Rights, Role};
 use crate::sqlstate;
 use crate::wire::CommandTag;
@@ -17,7 +19,7 @@ pub(super) fn denied(message: impl Into<String>) -> SqlError {
 
 impl Ddl<'_> {
     pub(super) fn own_role(&self) -> Result<Arc<Role>> {
-        let found = self.open.catalog.1.role(self.owner).cloned();
+        let found = self.open.rights().1.role(self.owner).cloned();
         found.ok_or_else(|| no_role(self.owner))
     }
 
@@ -214,18 +216,34 @@ impl Ddl<'_> {
             .change(self.shared, Change::PutRole(Arc::new(role)))
     }
 
-    fn set_password(&self, role: &mut Role, password: &ast::Password) -> Result<()> {
-        role.verifier = match password {
-            ast::Password::NullPassword => None,
-            ast::Password::Password(expr) => {
-                let text = literal_of(expr)
-                    .ok_or_else(|| SqlError::syntax("the password has to be a literal"))?;
-                // What is a verifier already is kept as it is.
-                Some(if text.starts_with("SCRAM-SHA-256$") {
-                    text
-                } else {
-                    self.shared.verifier_of(&text)?
-                })
+    fn set_password(&mut self, role: &mut Role, password: &ast::Password) -> Result<()> {
+        let ast::Password::Password(expr) = password else {
+            role.verifier = None;
+            return Ok(());
+        };
+        let text =
+            literal_of(expr).ok_or_else(|| SqlError::syntax("the password has to be a literal"))?;
+        let kept = if is_md5(&text) {
+            if text == md5_of_empty(&role.name) {
+                Password::Empty
+            } else {
+                let message = format!("role \"{}\" cannot log in by an MD5 password", role.name);
+                let mut warning = Fields::warning(sqlstate::WARNING, message);
+                let hint =
+                    "The hash is kept; set the password itself, or a SCRAM-SHA-256 verifier.";
+                warning.hint = Some(hint.to_owned());
+                self.notices.push(warning);
+                Password::Verifier(text)
+            }
+        } else {
+            self.shared.kept_of(&text)?
+        };
+        role.verifier = match kept {
+            Password::Verifier(verifier) => Some(verifier),
+            Password::Empty => {
+                let text = "empty string is not a valid password, clearing password";
+                self.notices.push(Fields::notice(text));
+                None
             }
         };
         Ok(())
@@ -255,7 +273,7 @@ impl Ddl<'_> {
             return Err(denied("must be superuser to set grantor"));
         }
         let circle = member.oid == group.oid
-            || !group.superuser && self.open.catalog.1.is_member(&group.name, member.oid);
+            || !group.superuser && self.open.rights().1.is_member(&group.name, member.oid);
         if circle {
             let message = format!(
                 "role \"{}\" is a member of role \"{}\"",
@@ -281,7 +299,7 @@ impl Ddl<'_> {
     /// # Errors
     /// `42501` for who does not own it.
     pub(super) fn check_owner(&self, relation: &Relation) -> Result<()> {
-        if self.open.catalog.1.owns(self.owner, &relation.owner) {
+        if self.open.rights().1.owns(self.owner, &relation.owner) {
             return Ok(());
         }
         Err(denied(format!(
@@ -294,7 +312,7 @@ impl Ddl<'_> {
     /// # Errors
     /// `42501` for who has not this right.
     pub(super) fn check_right(&self, relation: &Relation, right: Rights) -> Result<()> {
-        if self.open.catalog.1.allows(self.owner, relation, right) {
+        if self.open.rights().1.allows(self.owner, relation, right) {
             return Ok(());
         }
         Err(denied(format!(
@@ -303,6 +321,18 @@ impl Ddl<'_> {
             relation.name
         )))
     }
+}
+
+/// Whether a password is an MD5 hash, as PostgreSQL keeps them.
+fn is_md5(text: &str) -> bool {
+    let digit = |byte: u8| matches!(byte, b'0'..=b'9' | b'a'..=b'f');
+    let digits = text.strip_prefix("md5").map(str::as_bytes);
+    digits.is_some_and(|digits| digits.len() == 32 && digits.iter().copied().all(digit))
+}
+
+/// The hash that PostgreSQL would keep of a role's empty password.
+fn md5_of_empty(name: &str) -> String {
+    format!("md5{}", md5_text(name.as_bytes()))
 }
 
 fn literal_of(expr: &ast::Expr) -> Option<String> {

@@ -28,7 +28,7 @@ impl Ddl<'_> {
             let message = format!("schema \"{name}\" already exists");
             return Err(SqlError::new(sqlstate::DUPLICATE_SCHEMA, message));
         }
-        if !catalog.owns(self.owner, &schema.owner) {
+        if !self.open.rights().1.owns(self.owner, &schema.owner) {
             return Err(denied(format!("must be owner of schema {}", schema.name)));
         }
         // A session knows its temporary schema by its name, and everybody the others.

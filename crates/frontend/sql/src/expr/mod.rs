@@ -30,8 +30,9 @@ pub(crate) use record::{RowFields, RowType, expanded, field, fields, send as sen
 pub(crate) use returned::{Queries, Returned, Subresult};
 pub(crate) use rows::{RowSet, RowTest, RowsFrom};
 pub(crate) use scalar::{
-    Entry, Keep, PGCRYPTO, RowsOf, Scalar, UUID_OSSP, ambiguous, common_of, find as find_scalar,
-    find_of as find_among, functions as scalar_functions, letters, no_polymorphic_type,
+    Entry, Keep, PGCRYPTO, RowsOf, Scalar, UUID_OSSP, ambiguous, common_of, fill_random,
+    find as find_scalar, find_of as find_among, functions as scalar_functions, letters, md5_text,
+    no_polymorphic_type,
 };
 
 use crate::error::{Result, SqlError};

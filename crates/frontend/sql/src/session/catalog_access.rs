@@ -342,7 +342,7 @@ impl Env<'_> {
     /// # Errors
     /// `42501` for who is no superuser.
     pub fn check_superuser(&self, what: &str) -> Result<()> {
-        let role = self.catalog.role(&self.options.user);
+        let role = self.rights.role(&self.options.user);
         if role.is_some_and(|role| role.superuser) {
             return Ok(());
         }

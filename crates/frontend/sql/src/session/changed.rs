@@ -77,6 +77,9 @@ impl Session {
             if name == "role" {
                 let before = self.settings.get(&name).ok();
                 let role = value.clone().filter(|role| role != "none");
+                if let Some(role) = &role {
+                    self.check_role(role)?;
+                }
                 self.take_role(role.as_deref());
                 self.note_changed(Changed {
                     name,

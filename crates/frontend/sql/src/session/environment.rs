@@ -2,6 +2,7 @@
 
 use super::cursor::Cursors;
 use super::portals::Portals;
+use super::randomness::Randomness;
 use super::setting_value;
 use super::settings::SessionSettings;
 use super::transaction::{Characteristics, Open, clock_time};
@@ -18,7 +19,6 @@ use std::cell::RefCell;
 use std::sync::Arc;
 use vellum::Transaction;
 use vellum_base::maps::HashMap;
-use vellum_base::random::Random;
 use vellum_row::Settings;
 use vellum_row::datetime::{Date, MICROS_PER_DAY, Time, Timestamp};
 use vellum_row::{Value, ValueRef};
@@ -39,10 +39,12 @@ pub(crate) struct Env<'s> {
     pub forms: &'s Settings,
     pub options: &'s SessionOptions,
     pub catalog: &'s Catalog,
+    /// Who may do what, as of now ([`Open::rights`]).
+    pub rights: &'s Catalog,
     pub search_path: &'s [Oid],
     /// What the session has drawn of sequences.
     pub sequences: &'s RefCell<Drawn>,
-    pub random: &'s RefCell<Random>,
+    pub random: &'s RefCell<Randomness>,
     pub now: Timestamp,
     pub transaction: &'s Transaction,
     /// What `txid_current()` returns.
@@ -80,7 +82,7 @@ pub(crate) struct Asked<'a> {
     pub settings: &'a SessionSettings,
     pub options: &'a SessionOptions,
     pub sequences: &'a RefCell<Drawn>,
-    pub random: &'a RefCell<Random>,
+    pub random: &'a RefCell<Randomness>,
     pub statements: &'a HashMap<String, NamedStatement>,
     pub cursors: &'a Cursors,
     pub portals: &'a Portals,
@@ -108,6 +110,7 @@ impl Asked<'_> {
             forms: &forms,
             options: self.options,
             catalog: &open.catalog.1,
+            rights: &open.rights().1,
             search_path,
             sequences: self.sequences,
             random: self.random,
@@ -226,19 +229,8 @@ impl Environment for Env<'_> {
                 ")"
             )),
             Builtin::BackendPid => Value::Int4(self.options.process_id),
-            Builtin::Random => {
-                // 53 bits: every multiple of 2^-53 below 1.
-                let bits = self.random.borrow_mut().next_u64() >> 11;
-                Value::Float8(bits as f64 / (1u64 << 53) as f64)
-            }
-            Builtin::RandomUuid => {
-                let mut bytes = [0; 16];
-                self.random.borrow_mut().fill(&mut bytes);
-                // Version 4, variant 1.
-                bytes[6] = bytes[6] & 0x0f | 0x40;
-                bytes[8] = bytes[8] & 0x3f | 0x80;
-                Value::Uuid(bytes)
-            }
+            Builtin::Random => Value::Float8(self.random.borrow_mut().fraction()),
+            Builtin::RandomUuid => Value::Uuid(self.random.borrow_mut().uuid()?),
             Builtin::NextValue => {
                 let sequence = self.sequence(&arguments[0])?;
                 let Kind::Sequence(definition) = &sequence.kind else {
@@ -318,14 +310,14 @@ impl Env<'_> {
         if name == "role" {
             let role = value.unwrap_or("none");
             let session = self.settings.get("session_authorization")?;
-            let found = self.catalog.role(role).map(|role| role.oid);
+            let found = self.rights.role(role).map(|role| role.oid);
             match found {
                 _ if role == "none" => {}
                 None => {
                     let message = format!("role \"{role}\" does not exist");
                     return Err(SqlError::new(sqlstate::INVALID_PARAMETER_VALUE, message));
                 }
-                Some(oid) if !self.catalog.is_member(&session, oid) => {
+                Some(oid) if !self.rights.is_member(&session, oid) => {
                     let message = format!("permission denied to set role \"{role}\"");
                     return Err(SqlError::new(sqlstate::INSUFFICIENT_PRIVILEGE, message));
                 }
@@ -337,7 +329,7 @@ impl Env<'_> {
         if name == "role" {
             settings.fix(&name, value.unwrap_or("none"));
         } else {
-            let role = self.catalog.role(&self.options.user);
+            let role = self.rights.role(&self.options.user);
             let superuser = || role.is_some_and(|role| role.superuser);
             SessionSettings::check_right(&name, superuser)?;
             settings.set(&name, value)?;
@@ -373,8 +365,10 @@ impl Env<'_> {
     /// # Errors
     /// `42501` for who has none of these rights on a sequence.
     fn check_sequence(&self, sequence: &Relation, rights: &[Rights]) -> Result<()> {
+        let now = self.rights.relation(sequence.oid);
+        let now = now.map_or(sequence, |now| &**now);
         let mut rights = rights.iter();
-        if rights.any(|right| self.catalog.allows(&self.options.user, sequence, *right)) {
+        if rights.any(|right| self.rights.allows(&self.options.user, now, *right)) {
             return Ok(());
         }
         let message = format!("permission denied for sequence {}", sequence.name);

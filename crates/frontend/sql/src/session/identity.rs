@@ -1,31 +1,67 @@
 //! Whose rights a session has: who logged in, who it is said to be, and whose role it has taken.
 //!
+//! Invariants: I1: a session belongs to the role that it was of, not to its name: when that is dropped it has the rights of everybody, and no more by another role that is called so.
+//!
 //! `options.user` is the one whose rights count: the role that SET ROLE took, or else the session's user, which SET SESSION AUTHORIZATION changes.
 
 use super::changed::Changed;
 use super::{Session, SessionSettings};
-use crate::catalog::Catalog;
+use crate::catalog::{Catalog, Oid};
 use crate::error::{Result, SqlError};
 use crate::sqlstate;
 use std::sync::Arc;
 
-/// Names of the two others.
+/// The two others, and which role `options.user` stands for.
 #[derive(Debug)]
 pub(super) struct Identity {
     /// Who logged in.
-    login: String,
+    login: Who,
     /// Who the session is said to be.
-    session: String,
+    session: Who,
+    /// Whose rights count.
+    own: Who,
+    /// Number of the image in which that role was last looked for.
+    looked: u64,
+}
+
+/// A role, which may be gone, and another one called so (I1).
+#[derive(Clone, Debug)]
+struct Who {
+    name: String,
+    /// Zero if there was none.
+    oid: Oid,
+}
+
+impl Who {
+    fn of(image: &Catalog, name: &str) -> Self {
+        Self {
+            name: name.to_owned(),
+            oid: image.role(name).map_or(0, |role| role.oid),
+        }
+    }
+
+    /// Its name, or that of no role.
+    fn now(&self, image: &Catalog) -> &str {
+        let found = image.role(&self.name);
+        let same = found.is_some_and(|role| role.oid == self.oid);
+        if same { &self.name } else { NOBODY }
+    }
 }
 
 impl Identity {
-    pub fn of(user: &str) -> Self {
+    pub fn of(image: &Catalog, user: &str) -> Self {
+        let login = Who::of(image, user);
         Self {
-            login: user.to_owned(),
-            session: user.to_owned(),
+            session: login.clone(),
+            own: login.clone(),
+            login,
+            looked: u64::MAX,
         }
     }
 }
+
+/// What no role can be called.
+const NOBODY: &str = "";
 
 /// The settings that say who the session is.
 pub(super) const NAMES: [&str; 2] = ["role", "session_authorization"];
@@ -53,10 +89,10 @@ impl Session {
         Ok(())
     }
 
-    fn check_role(&self, name: &str) -> Result<()> {
+    pub(super) fn check_role(&self, name: &str) -> Result<()> {
         let image = self.newest_image();
         let found = image.role(name).ok_or_else(|| no_role(name))?;
-        if !image.is_member(&self.identity.session, found.oid) {
+        if !image.is_member(self.identity.session.now(&image), found.oid) {
             let message = format!("permission denied to set role \"{name}\"");
             return Err(SqlError::new(sqlstate::INSUFFICIENT_PRIVILEGE, message));
         }
@@ -83,13 +119,13 @@ impl Session {
     /// # Errors
     /// `22023` for a role that is not there, `42501` for who may not.
     pub(super) fn set_session_user(&mut self, user: Option<&str>, local: bool) -> Result<()> {
-        let name = user.unwrap_or(&self.identity.login).to_owned();
+        let name = user.unwrap_or(&self.identity.login.name).to_owned();
         if user.is_some() {
             self.check_session_user(&name)?;
         }
         self.note_changed(Changed {
             name: "session_authorization".to_owned(),
-            before: Some(self.identity.session.clone()),
+            before: Some(self.identity.session.name.clone()),
             after: Some(name.clone()),
             local,
         });
@@ -103,8 +139,8 @@ impl Session {
             return Err(no_role(name));
         }
         let login = &self.identity.login;
-        let superuser = image.role(login).is_some_and(|role| role.superuser);
-        if name != login && !superuser {
+        let found = image.role(login.now(&image));
+        if name != login.name && !found.is_some_and(|role| role.superuser) {
             let text = "permission denied to set session authorization";
             return Err(SqlError::new(sqlstate::INSUFFICIENT_PRIVILEGE, text));
         }
@@ -114,7 +150,7 @@ impl Session {
     /// What roles are like now, whatever the snapshot: what this transaction has changed of the catalog, or what is committed.
     fn newest_image(&self) -> Arc<Catalog> {
         match &self.open {
-            Some(open) if open.has_changes() => open.catalog.1.clone(),
+            Some(open) if open.has_changes() => open.rights().1.clone(),
             _ => self.shared.catalog.now(),
         }
     }
@@ -142,26 +178,57 @@ impl Session {
 
     fn take_session_user(&mut self, name: &str) {
         self.keep_told();
-        name.clone_into(&mut self.identity.session);
+        self.identity.session = if name == self.identity.login.name {
+            self.identity.login.clone()
+        } else {
+            Who::of(&self.newest_image(), name)
+        };
         self.settings.fix("session_authorization", name);
         self.take_role(None);
     }
 
     pub(super) fn take_role(&mut self, role: Option<&str>) {
         self.keep_told();
-        let user = role.unwrap_or(&self.identity.session).to_owned();
         let image = self.newest_image();
-        let superuser = image.role(&user).is_some_and(|role| role.superuser);
+        let own = role.map_or_else(
+            || self.identity.session.clone(),
+            |role| Who::of(&image, role),
+        );
         self.settings.fix("role", role.unwrap_or(NONE));
+        self.is_now(own, &image);
+    }
+
+    /// Whose rights count from now on.
+    fn is_now(&mut self, own: Who, image: &Catalog) {
+        own.now(image).clone_into(&mut self.options.user);
+        let role = image.role(&self.options.user);
+        let superuser = role.is_some_and(|role| role.superuser);
         self.settings.is_superuser(superuser);
-        self.options.user = user;
+        self.identity.own = own;
         // The search path may name the user.
         self.plans.clear();
     }
 
+    /// A statement begins: the session's role may be gone, and another one be called so (I1).
+    pub(super) fn check_identity(&mut self) {
+        let Some(open) = &self.open else {
+            return;
+        };
+        let (number, image) = open.rights();
+        if *number == self.identity.looked {
+            return;
+        }
+        self.identity.looked = *number;
+        let own = &self.identity.own;
+        if own.now(image) != self.options.user {
+            let (own, image) = (own.clone(), image.clone());
+            self.is_now(own, &image);
+        }
+    }
+
     /// RESET of everything: who logged in, in no role.
     pub(super) fn is_itself(&mut self) {
-        let login = self.identity.login.clone();
+        let login = self.identity.login.name.clone();
         self.take_session_user(&login);
     }
 }

@@ -97,7 +97,7 @@ impl Session {
     /// # Errors
     /// `42501` with that text.
     fn require_superuser(&self, text: &str) -> Result<()> {
-        let role = self.image().role(&self.options.user);
+        let role = self.rights().role(&self.options.user);
         match role.is_some_and(|role| role.superuser) {
             true => Ok(()),
             false => Err(SqlError::new(sqlstate::INSUFFICIENT_PRIVILEGE, text)),
@@ -108,7 +108,7 @@ impl Session {
     fn create_database(&mut self, name: &str) -> Result<CommandTag> {
         self.refuse_in_block("CREATE DATABASE")?;
         self.start_statement()?;
-        let role = self.image().role(&self.options.user);
+        let role = self.rights().role(&self.options.user);
         if role.is_none_or(|role| !role.superuser && !role.create_database) {
             let text = "permission denied to create database";
             return Err(SqlError::new(sqlstate::INSUFFICIENT_PRIVILEGE, text));
@@ -147,7 +147,7 @@ impl Session {
         self.start_statement()?;
         let (catalog, search_path) = (self.image().clone(), self.search_path());
         let own = |owner: &str, what: &str, name: &str| {
-            if catalog.owns(&self.options.user, owner) {
+            if self.rights().owns(&self.options.user, owner) {
                 return Ok(());
             }
             let message = format!("must be owner of {what} {name}");

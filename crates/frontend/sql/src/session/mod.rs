@@ -55,6 +55,7 @@ mod passive_settings;
 mod plans;
 mod portal_rows;
 mod portals;
+mod randomness;
 mod rights;
 mod row_store;
 mod run;
@@ -86,14 +87,13 @@ use crate::roles::Rights;
 use crate::sqlstate;
 use crate::wire::Field;
 pub(crate) use named::NamedStatement;
+use randomness::Randomness;
 use run::Prepared;
 pub(crate) use settings::SessionSettings;
 use std::cell::RefCell;
 use std::collections::VecDeque;
 use std::sync::Arc;
 use vellum_base::maps::HashMap;
-
-use vellum_base::random::Random;
 
 /// What ReadyForQuery says.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -194,7 +194,7 @@ pub struct Session {
     /// Where the steps of the queries of an EXPLAIN are told.
     explaining: Option<(RefCell<Vec<String>>, crate::expr::Explain)>,
     sequences: RefCell<environment::Drawn>,
-    random: RefCell<Random>,
+    random: RefCell<Randomness>,
     /// Settings that the transaction has changed.
     changed: Vec<changed::Changed>,
     /// What the client was told of settings, if some may have changed since.
@@ -257,7 +257,7 @@ impl Session {
             .activities
             .enter(&options.user, pid, client, cancel.clone());
         activity.is_called(&settings.get("application_name").unwrap_or_default());
-        let identity = identity::Identity::of(&options.user);
+        let identity = identity::Identity::of(&image, &options.user);
         let mut session = Self {
             settings,
             known: (u64::MAX, image),
@@ -287,7 +287,7 @@ impl Session {
             copy: None,
             explaining: None,
             sequences: RefCell::default(),
-            random: RefCell::new(Random::new(Random::fresh_seed())),
+            random: RefCell::new(Randomness::new()),
             changed: Vec::new(),
             told: None,
             body: Vec::new(),
@@ -320,9 +320,15 @@ impl Session {
         self.portals.contains(name) || self.cursors.contains(name)
     }
 
-    /// The text of the statement that it ran last.
+    /// The text of the statement that it ran last; [`crate::without_passwords`] is what may be shown of it.
     pub fn statement_text(&self) -> Arc<str> {
         self.activity.now().query
+    }
+
+    /// The text of a statement that Parse or PREPARE has named.
+    pub fn prepared_text(&self, statement: &str) -> Option<Arc<str>> {
+        let named = self.statements.get(statement)?;
+        Some(named.prepared.text.clone())
     }
 
     /// What ReadyForQuery says.

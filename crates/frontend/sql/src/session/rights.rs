@@ -1,4 +1,6 @@
 //! Whether a session may do what a program does.
+//!
+//! Invariants: R1: rights are those of when the statement begins, whatever the snapshot (`Open::rights`): who has lost one has lost it in transactions that are open, too.
 
 use super::Session;
 use crate::catalog::{Catalog, Kind, Oid, Relation};
@@ -12,11 +14,10 @@ impl Session {
     /// `42501` for a right on a relation that the session's role has not, or that who owns a view has not on what that reads or writes.
     pub(super) fn check_program(&self, program: &Program) -> Result<()> {
         self.check_uses(&program.accesses, Some(&program.column_uses))?;
-        let catalog = self.image();
         for (oid, right, owner) in &program.lent {
             let role = owner.as_deref().unwrap_or(&self.options.user);
             // Which columns a view reads is not noted.
-            check_right(catalog, role, (*oid, *right), None)?;
+            self.check_right(role, (*oid, *right), None)?;
         }
         Ok(())
     }
@@ -33,7 +34,7 @@ impl Session {
         accesses: &[(Oid, Rights)],
         columns: Option<&[(Oid, Rights, u16)]>,
     ) -> Result<()> {
-        let catalog = self.image();
+        let catalog = self.rights();
         let user = &*self.options.user;
         let version = catalog.version(self.temporary.namespace);
         let find = || catalog.role(user).is_some_and(|role| role.superuser);
@@ -41,7 +42,9 @@ impl Session {
             return Ok(());
         }
         for (oid, right) in accesses {
-            let relation = catalog.relation(*oid).map(|relation| relation.namespace);
+            let relation = catalog.relation(*oid);
+            let relation = relation.or_else(|| self.image().relation(*oid));
+            let relation = relation.map(|relation| relation.namespace);
             // Of an extension whose function is called.
             let extension = || catalog.extension_by_oid(*oid).map(|own| own.namespace);
             let place = relation.or_else(extension);
@@ -51,35 +54,38 @@ impl Session {
             {
                 return Err(denied(&format!("schema {}", schema.name)));
             }
-            check_right(catalog, user, (*oid, *right), columns)?;
+            self.check_right(user, (*oid, *right), columns)?;
         }
         Ok(())
     }
-}
 
-/// # Errors
-/// `42501` for a right on a relation that a role has not.
-fn check_right(
-    catalog: &Catalog,
-    role: &str,
-    (oid, right): (Oid, Rights),
-    columns: Option<&[(Oid, Rights, u16)]>,
-) -> Result<()> {
-    let Some(relation) = catalog.relation(oid) else {
-        return Ok(());
-    };
-    let by_columns =
-        || columns.is_some_and(|all| has_columns(catalog, role, (relation, right), all));
-    if catalog.allows(role, relation, right) || by_columns() {
-        return Ok(());
+    /// # Errors
+    /// `42501` for a right on a relation that a role has not.
+    fn check_right(
+        &self,
+        role: &str,
+        (oid, right): (Oid, Rights),
+        columns: Option<&[(Oid, Rights, u16)]>,
+    ) -> Result<()> {
+        let catalog = self.rights();
+        // What others have dropped the snapshot may still see, with the rights that were on it.
+        let found = catalog.relation(oid);
+        let Some(relation) = found.or_else(|| self.image().relation(oid)) else {
+            return Ok(());
+        };
+        let by_columns =
+            || columns.is_some_and(|all| has_columns(catalog, role, (relation, right), all));
+        if catalog.allows(role, relation, right) || by_columns() {
+            return Ok(());
+        }
+        let word = match relation.kind {
+            Kind::View(_) => "view",
+            Kind::Sequence(_) => "sequence",
+            Kind::Enum(_) | Kind::Domain(_) => "type",
+            Kind::Table(_) | Kind::System(_) => "table",
+        };
+        Err(denied(&format!("{word} {}", relation.name)))
     }
-    let word = match relation.kind {
-        Kind::View(_) => "view",
-        Kind::Sequence(_) => "sequence",
-        Kind::Enum(_) | Kind::Domain(_) => "type",
-        Kind::Table(_) | Kind::System(_) => "table",
-    };
-    Err(denied(&format!("{word} {}", relation.name)))
 }
 
 /// Whether a role has a right on all columns that it is needed for; of a query that reads none, on any.

@@ -189,6 +189,7 @@ impl Session {
         if let Some(open) = &mut self.open {
             open.begin_statement(&self.shared)?;
         }
+        self.check_identity();
         self.know_types();
         Ok(())
     }
@@ -244,6 +245,14 @@ impl Session {
     pub(super) fn image(&self) -> &Arc<crate::catalog::Catalog> {
         match &self.open {
             Some(open) => &open.catalog.1,
+            None => &self.known.1,
+        }
+    }
+
+    /// The image that tells who may do what: of now, whatever the snapshot.
+    pub(super) fn rights(&self) -> &Arc<crate::catalog::Catalog> {
+        match &self.open {
+            Some(open) => &open.rights().1,
             None => &self.known.1,
         }
     }
@@ -499,6 +508,7 @@ impl Session {
             forms,
             options: &self.options,
             catalog: &open.catalog.1,
+            rights: &open.rights().1,
             search_path: &search_path,
             sequences: &self.sequences,
             random: &self.random,

@@ -64,6 +64,8 @@ pub(crate) struct Open {
     pub deferred: RefCell<Deferred>,
     /// The number and the image that it works with (C1, C2).
     pub catalog: (u64, Arc<Catalog>),
+    /// The number and the image that tell who may do what, if they are not those that it works with: its snapshot stays, rights do not.
+    rights: Option<(u64, Arc<Catalog>)>,
     changes: Vec<Change>,
     savepoints: Vec<Mark>,
     pub characteristics: Characteristics,
@@ -229,6 +231,7 @@ impl Open {
             saying: Saying::default(),
             deferred: RefCell::default(),
             catalog: known.clone(),
+            rights: None,
             changes: Vec::new(),
             savepoints: Vec::new(),
             characteristics,
@@ -261,8 +264,30 @@ impl Open {
                 newest.1 = Arc::new(newest.1.with_all(&self.changes, version));
                 self.catalog = newest;
             }
+        } else if !first {
+            self.look_at_rights(shared);
         }
         Ok(())
+    }
+
+    /// Has the rights of now, with what it has changed of them itself.
+    fn look_at_rights(&mut self, shared: &Shared) {
+        let number = shared.catalog.number();
+        if self.rights().0 == number {
+            return;
+        }
+        let (number, mut newest) = shared.catalog.numbered();
+        if !self.changes.is_empty() {
+            let version = shared.catalog.draw_version();
+            newest = Arc::new(newest.with_all(&self.changes, version));
+        }
+        self.rights = Some((number, newest));
+    }
+
+    /// The image that tells who may do what, as of when the statement began, whatever the snapshot: who has lost a right has lost it. Relations that others have dropped
+    /// since are not there.
+    pub fn rights(&self) -> &(u64, Arc<Catalog>) {
+        self.rights.as_ref().unwrap_or(&self.catalog)
     }
 
     /// Where a statement begins.
@@ -326,6 +351,9 @@ impl Open {
     ) {
         self.catalog = catalog.clone();
         let undone = self.changes.split_off(changes);
+        if self.rights.take().is_some() {
+            self.look_at_rights(shared);
+        }
         forget_sequences(shared, &undone, &catalog.1, &catalog.1);
     }
 
@@ -478,6 +506,10 @@ impl Open {
         let version = shared.catalog.draw_version();
         // No published image has this number: the next refresh would replace it, and is not asked for.
         self.catalog.1 = Arc::new(self.catalog.1.with(&change, version));
+        if let Some((_, rights)) = &mut self.rights {
+            let version = shared.catalog.draw_version();
+            *rights = Arc::new(rights.with(&change, version));
+        }
         self.changes.push(change);
         Ok(())
     }

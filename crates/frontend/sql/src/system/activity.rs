@@ -6,6 +6,7 @@ use super::roles::DATABASE_OID;
 use super::{Scan, Spec, locks, text};
 use crate::database::DATABASE;
 use crate::error::Result;
+use crate::parse::without_passwords;
 use vellum::VersionKind;
 use vellum_row::{Array, Inet, Type, Value};
 
@@ -108,7 +109,7 @@ fn pg_prepared_statements(scan: &Scan<'_>, rows: &mut Vec<Vec<Value>>) -> Result
         let types: Vec<Value> = types.into_iter().map(Value::Oid).collect();
         rows.push(vec![
             text(name.as_str()),
-            text(&*statement),
+            text(&*without_passwords(&statement)),
             Value::Timestamptz(named.since),
             Value::Array(Array::of(Type::Regtype, &types)),
             Value::Bool(named.by_statement),
@@ -204,7 +205,7 @@ fn pg_stat_activity(scan: &Scan<'_>, rows: &mut Vec<Vec<Value>>) -> Result<()> {
         let client = activity.client.filter(|_| shown);
         let said = |said: &str| if shown { text(said) } else { Value::Null };
         let query = if shown {
-            text(&*now.query)
+            text(&*without_passwords(&now.query))
         } else {
             text("<insufficient privilege>")
         };

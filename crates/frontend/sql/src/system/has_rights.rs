@@ -3,7 +3,7 @@
 use super::functions::reg;
 use super::names::no_such;
 use super::roles::DATABASE_OID;
-use crate::catalog::{Kind, Oid, Relation};
+use crate::catalog::{Catalog, Kind, Oid, Relation};
 use crate::database::DATABASE;
 use crate::error::{Result, SqlError};
 use crate::expr::CatalogFunction as F;
@@ -33,7 +33,14 @@ pub(super) fn ask(env: &Env<'_>, function: F, arguments: &[Value]) -> Result<Val
     };
     if function == F::HasRole {
         let target = oid(Type::Regrole)?.unwrap_or(0);
-        return Ok(Value::Bool(env.catalog.is_member(&role, target)));
+        let wanted = rest.last().map_or(ValueRef::Null, Value::as_ref);
+        let has = has_role(
+            env.catalog,
+            &role,
+            target,
+            wanted.as_str().unwrap_or_default(),
+        )?;
+        return Ok(Value::Bool(has));
     }
     let wanted = rest.last().map_or(ValueRef::Null, Value::as_ref);
     let wanted = rights_of(wanted.as_str().unwrap_or_default())?;
@@ -121,6 +128,30 @@ pub(super) fn ask(env: &Env<'_>, function: F, arguments: &[Value]) -> Result<Val
     Ok(Value::Bool(has))
 }
 
+/// `pg_has_role`, of a list of which one is enough: MEMBER is who may become the other role, USAGE who has its rights without that, and either of them WITH
+/// ADMIN OPTION or WITH GRANT OPTION who may make others members.
+fn has_role(catalog: &Catalog, role: &str, other: Oid, wanted: &str) -> Result<bool> {
+    let mut has = false;
+    for name in wanted.split(',').map(str::trim) {
+        has |= match &*name.to_ascii_uppercase() {
+            "USAGE" => catalog.has_rights_of(role, other),
+            "MEMBER" => catalog.is_member(role, other),
+            "USAGE WITH GRANT OPTION"
+            | "USAGE WITH ADMIN OPTION"
+            | "MEMBER WITH GRANT OPTION"
+            | "MEMBER WITH ADMIN OPTION" => catalog.is_admin(role, other),
+            _ => return Err(unrecognized(name)),
+        };
+    }
+    Ok(has)
+}
+
+#[cold]
+fn unrecognized(name: &str) -> SqlError {
+    let message = format!("unrecognized privilege type: \"{name}\"");
+    SqlError::new(sqlstate::INVALID_PARAMETER_VALUE, message)
+}
+
 fn is_superuser(env: &Env<'_>, role: &str) -> bool {
     env.catalog.role(role).is_some_and(|role| role.superuser)
 }
@@ -160,7 +191,8 @@ fn is_given(env: &Env<'_>, role: &str, acl: &[Grant], (right, grantable): Wanted
         } else {
             grant.rights
         };
-        rights.contains(right) && (grant.grantee == 0 || env.catalog.is_member(role, grant.grantee))
+        rights.contains(right)
+            && (grant.grantee == 0 || env.catalog.has_rights_of(role, grant.grantee))
     })
 }
 
@@ -226,11 +258,11 @@ fn rights_of(text: &str) -> Result<Vec<Wanted>> {
     let names = text.split(',').map(|name| {
         let own = name.trim().to_lowercase();
         let plain = own.strip_suffix(" with grant option");
-        let right = Rights::named(plain.unwrap_or(&own)).ok_or_else(|| {
-            let message = format!("unrecognized privilege type: \"{}\"", name.trim());
-            SqlError::new(sqlstate::INVALID_PARAMETER_VALUE, message)
-        })?;
-        Ok((right, plain.is_some()))
+        let right = Rights::named(plain.unwrap_or(&own));
+        Ok((
+            right.ok_or_else(|| unrecognized(name.trim()))?,
+            plain.is_some(),
+        ))
     });
     names.collect()
 }

@@ -245,7 +245,7 @@ fn schemata(scan: &Scan<'_>, rows: &mut Vec<Vec<Value>>) -> Result<()> {
 
 fn enabled_roles(scan: &Scan<'_>, rows: &mut Vec<Vec<Value>>) -> Result<()> {
     for role in scan.catalog.roles() {
-        if scan.catalog.is_member(&scan.env.options.user, role.oid) {
+        if scan.catalog.has_rights_of(&scan.env.options.user, role.oid) {
             rows.push(vec![text(role.name.as_str())]);
         }
     }

@@ -71,7 +71,7 @@ struct Given<'g> {
 
 impl Scan<'_> {
     fn is_enabled(&self, role: Oid) -> bool {
-        self.catalog.is_member(&self.env.options.user, role)
+        self.catalog.has_rights_of(&self.env.options.user, role)
     }
 
     fn role_name(&self, oid: Oid) -> Value {
@@ -96,7 +96,7 @@ impl Scan<'_> {
                     continue;
                 }
                 let name = self.catalog.role_by_oid(grant.grantee);
-                let owns = name.is_some_and(|role| self.catalog.is_member(&role.name, owner));
+                let owns = name.is_some_and(|role| self.catalog.has_rights_of(&role.name, owner));
                 all.push(Given {
                     grant,
                     right,

@@ -34,7 +34,7 @@ impl Signal {
 /// Asks it of the session with a number; false, with a warning, if there is none.
 ///
 /// # Errors
-/// `42501` for a session of a role that the session's own role is no member of.
+/// `42501` for a session of a role that the session's own role has not the rights of.
 pub(super) fn signal(env: &Env<'_>, pid: ValueRef<'_>, signal: Signal) -> Result<Value> {
     let pid = pid.as_i64().and_then(|pid| i32::try_from(pid).ok());
     let mut sessions = env.shared.activities.all().into_iter();
@@ -47,9 +47,9 @@ pub(super) fn signal(env: &Env<'_>, pid: ValueRef<'_>, signal: Signal) -> Result
         env.notices.borrow_mut().push(notice);
         return Ok(Value::Bool(false));
     };
-    let own = env.catalog.role(&env.options.user);
-    let target = env.catalog.role(&other.user);
-    let target_oid = env.catalog.role_oid(&other.user);
+    let own = env.rights.role(&env.options.user);
+    let target = env.rights.role(&other.user);
+    let target_oid = env.rights.role_oid(&other.user);
     let (verb, what, whose) = match signal {
         Signal::Cancel => ("cancel", "query", "query is being canceled"),
         Signal::Terminate => ("terminate", "process", "process is being terminated"),
@@ -61,7 +61,7 @@ pub(super) fn signal(env: &Env<'_>, pid: ValueRef<'_>, signal: Signal) -> Result
     if target.is_some_and(|role| role.superuser) && !own.is_some_and(|role| role.superuser) {
         return refused(format!("must be a superuser to {verb} superuser {what}"));
     }
-    if !env.catalog.is_member(&env.options.user, target_oid) {
+    if !env.rights.has_rights_of(&env.options.user, target_oid) {
         return refused(format!(
             "must be a member of the role whose {whose} or member of pg_signal_backend"
         ));

@@ -121,6 +121,7 @@ corpus!(
     index_methods,
     indexes,
     inferred,
+    inherited_rights,
     information_views,
     items,
     join_forms,

@@ -3,13 +3,23 @@
 use super::client::{Client, database, database_in};
 use std::sync::Arc;
 use vellum_io::MemoryDirectory;
-use vellum_sql::SessionOptions;
+use vellum_sql::{Password, SessionOptions};
 
 const VERIFIER: &str = "SCRAM-SHA-256$4096:c2FsdA==$a:b";
+
+/// What a server would make of a password, but without its cryptography.
+fn kept(password: &str) -> Option<Password> {
+    Some(match password {
+        "" => Password::Empty,
+        verifier if verifier == VERIFIER => Password::Verifier(verifier.to_owned()),
+        other => Password::Verifier(format!("kept of {other}")),
+    })
+}
 
 #[test]
 fn roles_are_made_changed_and_dropped() {
     let database = database();
+    database.set_password_maker(kept);
     let mut client = Client::of(&database);
     client.ok("create role readers; create user ann password 'SCRAM-SHA-256$4096:c2FsdA==$a:b' in role readers connection limit 3");
     assert_eq!(
@@ -43,6 +53,43 @@ fn roles_are_made_changed_and_dropped() {
         client.ok("select count(*) from pg_roles where rolname !~ '^pg_'"),
         "1"
     );
+}
+
+#[test]
+fn an_empty_password_is_none_and_a_hash_of_another_kind_is_kept() {
+    let database = database();
+    let mut client = Client::of(&database);
+    client.ok("create role ann");
+    // Nobody has said how to keep one.
+    for password in ["x", "", VERIFIER] {
+        let text = format!("alter role ann password '{password}'");
+        assert_eq!(client.state(&text), "0A000", "{password}");
+    }
+    database.set_password_maker(kept);
+    let empty = "empty string is not a valid password, clearing password";
+    // The last is PostgreSQL's hash of the empty one.
+    let hash = "md5900150983cd24fb0d6963f7d28e17f72";
+    let of_empty = "md57e0d7f8a5d96c24ffcc840f31bce72b2";
+    let upper = hash.to_uppercase().replace("MD5", "md5");
+    let longer = format!("{hash}0");
+    for (password, stored, notices) in [
+        (VERIFIER, Some(VERIFIER.to_owned()), vec![]),
+        ("", None, vec![empty]),
+        ("x", Some("kept of x".to_owned()), vec![]),
+        (
+            hash,
+            Some(hash.to_owned()),
+            vec!["role \"ann\" cannot log in by an MD5 password"],
+        ),
+        (of_empty, None, vec![empty]),
+        (&upper, Some(format!("kept of {upper}")), vec![]),
+        (&longer, Some(format!("kept of {longer}")), vec![]),
+    ] {
+        let heard = client.hear(&format!("alter role ann password '{password}'"));
+        assert_eq!(heard.notices, notices, "{password}");
+        let ann = database.role("ann").unwrap().unwrap();
+        assert_eq!(ann.verifier, stored, "{password}");
+    }
 }
 
 #[test]
@@ -586,4 +633,99 @@ fn what_was_given_on_can_be_taken_away_and_goes_with_who_gave_it() {
     client.ok("create schema s; alter default privileges in schema s grant select on tables to bob; drop schema s");
     assert_eq!(client.ok("select count(*) from pg_default_acl"), "0");
     client.ok("drop role bob; drop role eve");
+}
+
+#[test]
+fn a_right_that_is_taken_is_gone_in_transactions_that_are_open() {
+    let database = database();
+    let mut client = Client::of(&database);
+    client.ok(
+        "create table t (id int); insert into t values (1); create sequence s; create schema x; create table x.t (id int);
+         create role ann login; create role boss superuser login;
+         grant select on t, x.t to ann; grant usage on sequence s to ann; grant usage on schema x to ann",
+    );
+    let mut ann = Client::of_user(&database, "ann");
+    let mut boss = Client::of_user(&database, "boss");
+    for session in [&mut ann, &mut boss] {
+        session.ok("begin isolation level repeatable read; select id from t");
+    }
+    ann.ok("select nextval('s'); select * from x.t");
+    boss.ok("select rolname from pg_authid; savepoint a");
+    client.ok(
+        "revoke select on t from ann; revoke usage on sequence s from ann; revoke usage on schema x from ann;
+         alter role boss nosuperuser; insert into t values (2)",
+    );
+    for text in [
+        "select id from t",
+        "select nextval('s')",
+        "select * from x.t",
+    ] {
+        ann.ok("savepoint a");
+        assert_eq!(ann.state(text), "42501", "{text}");
+        ann.ok("rollback to a");
+    }
+    for text in [
+        "select id from t",
+        "select rolname from pg_authid",
+        "create role eve",
+        "create schema y",
+        "drop table t",
+        "select set_config('session_replication_role', 'replica', false)",
+    ] {
+        assert_eq!(boss.state(text), "42501", "{text}");
+        boss.ok("rollback to a");
+    }
+    // The snapshot is as it was, and what is given counts as well.
+    client.ok("grant select on t to ann, boss");
+    assert_eq!(ann.ok("select id from t"), "1");
+    assert_eq!(boss.ok("select id from t"), "1");
+    // With changes of the catalog of its own.
+    ann.ok("create temporary table own (id int)");
+    client.ok("revoke select on t from ann");
+    assert_eq!(ann.state("select id from t"), "42501");
+    ann.ok("rollback");
+    boss.ok("rollback");
+}
+
+#[test]
+fn a_session_belongs_to_a_role_and_not_to_its_name() {
+    let database = database();
+    let mut client = Client::of(&database);
+    client.ok("create table t (id int); create role ann login; create role staff; grant staff to ann; grant select on t to staff");
+    let mut ann = Client::of_user(&database, "ann");
+    let mut other = Client::of_user(&database, "ann");
+    let mut taken = Client::of_user(&database, "ann");
+    ann.ok("select * from t");
+    other.ok("begin isolation level repeatable read; select * from t");
+    taken.ok("set role staff; select * from t");
+    client.ok("drop role ann; create role ann superuser login");
+    for session in [&mut ann, &mut other] {
+        assert_eq!(session.state("select * from t"), "42501");
+        session.ok("rollback");
+        for text in [
+            "select * from pg_authid",
+            "select * from t",
+            "create role eve",
+            "set role vellum",
+            "set role staff",
+            "set role ann",
+            "set session authorization vellum",
+        ] {
+            assert_eq!(session.state(text), "42501", "{text}");
+        }
+        session.ok("reset role");
+        session.ok("set session authorization default");
+        session.ok("reset all");
+        assert_eq!(session.state("select * from pg_authid"), "42501");
+        assert_eq!(
+            session.ok("select current_user, current_setting('is_superuser')"),
+            "|off"
+        );
+    }
+    // That role is there; going back to who was logged in gives nothing.
+    taken.ok("select * from t; reset role");
+    assert_eq!(taken.state("select * from t"), "42501");
+    drop((ann, other, taken));
+    let mut new = Client::of_user(&database, "ann");
+    new.ok("select * from pg_authid");
 }

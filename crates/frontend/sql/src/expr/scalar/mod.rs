@@ -34,12 +34,13 @@ mod text;
 mod uuids;
 
 pub(crate) use bytes::letters;
+pub(crate) use digest::md5_text;
 pub(crate) use pgcrypto::ENTRIES as PGCRYPTO;
 pub(super) use regular::matches;
 pub(crate) use resolve::{ambiguous, common_of, find, find_of, no_polymorphic_type};
 pub(crate) use sets::{Keep, RowsOf};
 pub(super) use size::{pretty_numeric, pretty_size};
-pub(crate) use uuids::ENTRIES as UUID_OSSP;
+pub(crate) use uuids::{ENTRIES as UUID_OSSP, fill_random};
 
 use super::function::Builtin;
 use super::{Environment, Expr, Frame, Out};

@@ -64,7 +64,7 @@ fn with_version(bytes: &[u8], version: u8) -> Value {
 ///
 /// # Errors
 /// `58000` if there is none.
-pub(super) fn fill_random(bytes: &mut [u8]) -> Result<()> {
+pub(crate) fn fill_random(bytes: &mut [u8]) -> Result<()> {
     let filled = SystemRandom::new().fill(bytes);
     filled.map_err(|_| super::fault("58000", "could not generate random values"))
 }
