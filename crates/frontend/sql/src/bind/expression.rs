@@ -81,10 +81,8 @@ impl Binder<'_> {
             E::Identifier(ident) => self.identifier(ident),
             E::CompoundIdentifier(parts) => match parts.as_slice() {
                 [record, field] if !self.variables.is_empty() => self.field(record, field),
-                [table, column] | [_, table, column] => {
-                    self.column(Some(&folded(table)), &folded(column))
-                }
-                _ => Err(SqlError::unsupported(format!("the name {node}"))),
+                [table, column] => self.column(Some(&folded(table)), &folded(column)),
+                parts => self.qualified_column(parts),
             },
             E::Nested(inner) => self.expr(inner),
             E::Value(value) => self.value(&value.value),

@@ -23,6 +23,7 @@ mod like;
 mod near;
 mod operator;
 mod place;
+mod qualified;
 mod record;
 mod row;
 mod scope;

@@ -63,7 +63,13 @@ impl Binder<'_> {
                     ast::SelectItemQualifiedWildcardKind::ObjectName(name),
                     _,
                 ) => {
-                    let (_, table) = crate::bind::object_name(name)?;
+                    let parts = name.0.iter().filter_map(ast::ObjectNamePart::as_ident);
+                    let names: Vec<String> = parts.map(folded).collect();
+                    if names.len() > 1 {
+                        let checked = self.check_schema(&names, &format!("{}.*", names.join(".")));
+                        checked.map_err(|error| error.at(self.place(name)))?;
+                    }
+                    let table = names.into_iter().next_back().unwrap_or_default();
                     self.refuse_record(&table)?;
                     self.all_columns(Some(&table), &mut output, &mut columns)
                         .map_err(|error| error.at(self.place(name)))?;

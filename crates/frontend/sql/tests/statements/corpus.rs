@@ -144,6 +144,7 @@ corpus!(
     precedence,
     recursive,
     replica_role,
+    qualified_names,
     rights,
     row_edges,
     row_locks,
