@@ -170,5 +170,6 @@ corpus!(
     window_distances,
     window_ranges,
     with_once,
+    window_names,
     writing
 );
