@@ -101,6 +101,7 @@ corpus!(
     corners,
     correlated,
     dates,
+    cursor_forms,
     deferred,
     definitions,
     documents,
