@@ -91,6 +91,7 @@ corpus!(
     arithmetic,
     asked_once,
     brackets,
+    built_in_roles,
     calls,
     casts,
     catalog_clients,
