@@ -708,7 +708,13 @@ impl Binder<'_> {
                 Some(bound) => return Ok(bound),
                 None => Vec::new(),
             },
-            ast::FunctionArguments::List(list) => self.arguments(&name, list)?,
+            ast::FunctionArguments::List(list) => {
+                if let Some(bound) = self.variadic(&name, list)? {
+                    check_plain(function)?;
+                    return Ok(bound);
+                }
+                self.arguments(&name, list)?
+            }
             ast::FunctionArguments::Subquery(_) => {
                 return Err(SqlError::unsupported("a subquery as an argument"));
             }

@@ -30,6 +30,7 @@ mod scope;
 mod types;
 mod used;
 mod variable;
+mod variadic;
 mod window;
 
 pub(crate) use again::TextDigest;

@@ -385,8 +385,19 @@ impl Binder<'_> {
 
     /// A column by number.
     fn ordinal(&self, node: &ast::Expr, count: usize, clause: &str) -> Result<Option<usize>> {
-        let ast::Expr::Value(value) = bare(node) else {
-            return Ok(None);
+        let (sign, value) = match bare(node) {
+            ast::Expr::Value(value) => ("", value),
+            // A number with a sign is one, too.
+            ast::Expr::UnaryOp {
+                op: ast::UnaryOperator::Minus,
+                expr,
+            } => match bare(expr) {
+                ast::Expr::Value(value) if matches!(value.value, ast::Value::Number(..)) => {
+                    ("-", value)
+                }
+                _ => return Ok(None),
+            },
+            _ => return Ok(None),
         };
         let digits = match &value.value {
             ast::Value::Placeholder(_) => return Ok(None),
@@ -396,6 +407,7 @@ impl Binder<'_> {
                 return Err(error.at(self.place(node)));
             }
         };
+        let digits = format!("{sign}{digits}");
         match digits.parse::<usize>() {
             Ok(number) if (1..=count).contains(&number) => Ok(Some(number - 1)),
             _ => {
