@@ -109,7 +109,7 @@ fn has_views(step: &Arc<dyn ExecutionPlan>) -> bool {
     types.any(|ty| matches!(ty, DataType::Utf8View | DataType::BinaryView))
 }
 
-fn is_join(step: &Arc<dyn ExecutionPlan>) -> bool {
+pub(crate) fn is_join(step: &Arc<dyn ExecutionPlan>) -> bool {
     step.is::<HashJoinExec>()
         || step.is::<NestedLoopJoinExec>()
         || step.is::<CrossJoinExec>()

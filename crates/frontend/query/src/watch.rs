@@ -1,10 +1,15 @@
-//! Joins that look whether their statement is over.
+//! Steps that look whether their statement is over.
+//!
+//! A task ends where it gives way, and it does so only where a step has nothing to hand on, or has handed on so many batches that its turn is over (tokio's budget). DataFusion has those
+//! look at the budget that read rows. But a join makes of one batch as many as it has rows on its other side, and a sort, groups and windows hand on what they have gathered: whoever reads these
+//! always finds a batch ready, and a count of the pairs of two tables never gives way. So all of them look at the budget with each batch that they hand on.
 //!
 //! A join gives way when it has a batch of pairs, or wants one of rows. One whose condition is true of next to no pair has neither for as long as it goes through the pairs of a
 //! batch with all rows of its other side: minutes, for which it would hold a processor that nobody asks it for any more. So its condition looks, batch by batch, and fails.
 
 use crate::engine::Line;
 use crate::error::{Error, carried};
+use crate::sorts::is_join;
 use arrow::array::RecordBatch;
 use arrow::datatypes::{FieldRef, Schema};
 use datafusion::common::config::ConfigOptions;
@@ -14,13 +19,19 @@ use datafusion::logical_expr::ColumnarValue;
 use datafusion::physical_expr::PhysicalExpr;
 use datafusion::physical_optimizer::PhysicalOptimizerRule;
 use datafusion::physical_plan::ExecutionPlan;
+use datafusion::physical_plan::aggregates::AggregateExec;
+use datafusion::physical_plan::coop::CooperativeExec;
 use datafusion::physical_plan::joins::utils::JoinFilter;
 use datafusion::physical_plan::joins::{HashJoinExec, NestedLoopJoinExec, SortMergeJoinExec};
+use datafusion::physical_plan::sorts::sort::SortExec;
+use datafusion::physical_plan::sorts::sort_preserving_merge::SortPreservingMergeExec;
+use datafusion::physical_plan::windows::{BoundedWindowAggExec, WindowAggExec};
 use std::fmt;
 use std::hash::{Hash, Hasher};
 use std::sync::Arc;
 
-/// Puts [`Watched`] around the conditions of joins. It is to run last: what reads conditions would not know it.
+/// Puts [`Watched`] around the conditions of joins, and has steps that make many batches of one give way. It is to run last: what reads conditions, or looks for steps, would
+/// not know them.
 #[derive(Debug)]
 pub(crate) struct Watch(pub Line);
 
@@ -30,7 +41,17 @@ impl PhysicalOptimizerRule for Watch {
         plan: Arc<dyn ExecutionPlan>,
         _: &ConfigOptions,
     ) -> Planned<Arc<dyn ExecutionPlan>> {
-        plan.transform_up(|step| self.watched(step)).data()
+        let watched = |step: Arc<dyn ExecutionPlan>| {
+            let step = self.watched(step)?;
+            Ok(match makes_many(&step.data) {
+                true => {
+                    let yields: Arc<dyn ExecutionPlan> = Arc::new(CooperativeExec::new(step.data));
+                    Transformed::yes(yields)
+                }
+                false => step,
+            })
+        };
+        plan.transform_up(watched).data()
     }
 
     fn name(&self) -> &'static str {
@@ -40,6 +61,16 @@ impl PhysicalOptimizerRule for Watch {
     fn schema_check(&self) -> bool {
         true
     }
+}
+
+/// Whether a step hands on batches without having read any in between.
+fn makes_many(step: &Arc<dyn ExecutionPlan>) -> bool {
+    is_join(step)
+        || step.is::<AggregateExec>()
+        || step.is::<SortExec>()
+        || step.is::<SortPreservingMergeExec>()
+        || step.is::<WindowAggExec>()
+        || step.is::<BoundedWindowAggExec>()
 }
 
 impl Watch {
@@ -161,8 +192,8 @@ impl PhysicalExpr for Watched {
 mod tests {
     use super::*;
     use crate::{
-        Batch, Engine, Failure, Flow, Host, Joined, Joins, Limits, Part, Relation, RowFunction,
-        Symbols, Tables, Term,
+        Aggregate, Batch, Engine, Failure, Flow, Host, Joined, Joins, Limits, Part, Relation,
+        RowFunction, SortKey, Symbols, Tables, Term,
     };
     use std::any::Any;
     use std::sync::atomic::{AtomicUsize, Ordering};
@@ -233,29 +264,32 @@ mod tests {
         }
     }
 
-    #[test]
-    fn a_join_whose_statement_is_over_ends_before_it_has_seen_all_pairs() -> crate::Result<()> {
+    const LIMITS: Limits = Limits {
+        memory_bytes: 16 << 20,
+        joins: Joins::Hashed,
+    };
+
+    fn numbers(symbols: &Symbols, rows: usize) -> crate::Result<Relation> {
+        let rows: Vec<Vec<Value>> = (0..rows as i32).map(|row| vec![Value::Int4(row)]).collect();
+        Relation::values(symbols, &[Type::Int4], &rows)
+    }
+
+    /// Runs what `made` makes with a function of [`Never`], whose statement is over once that has begun; how often it was called until nobody worked any more.
+    fn calls_of(
+        made: impl FnOnce(&Symbols, Arc<Never>) -> crate::Result<Relation>,
+    ) -> crate::Result<usize> {
         let symbols = Symbols::default();
-        let rows: Vec<Vec<Value>> = (0..ROWS as i32).map(|row| vec![Value::Int4(row)]).collect();
-        let left = Relation::values(&symbols, &[Type::Int4], &rows)?;
-        let right = Relation::values(&symbols, &[Type::Int4], &rows)?;
         let ((begun, has_begun), (go_on, may_go_on)) = (channel(), channel());
         let never = Arc::new(Never {
             calls: AtomicUsize::new(0),
             begun: Mutex::new(begun),
             may_go_on: Mutex::new(may_go_on),
         });
-        let arguments = vec![left.columns()[0].term(), right.columns()[0].term()];
-        let condition = Term::call(&symbols, never.clone(), arguments, Type::Bool, false);
-        let joined = left.join(right, Joined::Inner, vec![condition])?;
+        let relation = made(&symbols, never.clone())?;
         let engine = Engine::new(64 << 20);
-        let limits = Limits {
-            memory_bytes: 16 << 20,
-            joins: Joins::Hashed,
-        };
         let (line, requests) = Line::new();
         let mut host = Impatient(has_begun);
-        let ran = engine.run(&joined, (requests, line), limits, &mut host, Vec::new());
+        let ran = engine.run(&relation, (requests, line), LIMITS, &mut host, Vec::new());
         assert_eq!(
             ran.map_err(|error| error.to_string()),
             Err("enough".to_owned())
@@ -264,8 +298,51 @@ mod tests {
         while !engine.is_idle() {
             std::thread::yield_now();
         }
-        let calls = never.calls.load(Ordering::Relaxed);
+        Ok(never.calls.load(Ordering::Relaxed))
+    }
+
+    #[test]
+    fn a_join_whose_statement_is_over_ends_before_it_has_seen_all_pairs() -> crate::Result<()> {
+        let calls = calls_of(|symbols, never| {
+            let (left, right) = (numbers(symbols, ROWS)?, numbers(symbols, ROWS)?);
+            let arguments = vec![left.columns()[0].term(), right.columns()[0].term()];
+            let condition = Term::call(symbols, never, arguments, Type::Bool, false);
+            left.join(right, Joined::Inner, vec![condition])
+        })?;
         assert!(calls < ROWS * ROWS / 4, "{calls} calls");
+        Ok(())
+    }
+
+    #[test]
+    fn a_count_of_all_pairs_whose_statement_is_over_ends_before_it_has_counted_them()
+    -> crate::Result<()> {
+        let calls = calls_of(|symbols, never| {
+            let (left, right) = (numbers(symbols, ROWS)?, numbers(symbols, ROWS)?);
+            let arguments = vec![left.columns()[0].term(), right.columns()[0].term()];
+            let pairs = left.join(right, Joined::Inner, Vec::new())?;
+            let asked = Term::call(symbols, never, arguments, Type::Bool, false);
+            pairs.group(symbols, Vec::new(), vec![Aggregate::count(asked)])
+        })?;
+        assert!(calls < ROWS * ROWS / 4, "{calls} calls");
+        Ok(())
+    }
+
+    #[test]
+    fn a_sort_whose_statement_is_over_ends_before_it_has_handed_on_its_rows() -> crate::Result<()> {
+        let rows = 1_000_000;
+        let calls = calls_of(|symbols, never| {
+            let all = numbers(symbols, rows)?;
+            let key = SortKey {
+                term: all.columns()[0].term(),
+                descending: true,
+                nulls_first: false,
+            };
+            let arguments = vec![all.columns()[0].term()];
+            let sorted = all.sort(symbols, vec![key])?.limit(0, Some(rows as u64))?;
+            let asked = Term::call(symbols, never, arguments, Type::Bool, false);
+            sorted.group(symbols, Vec::new(), vec![Aggregate::count(asked)])
+        })?;
+        assert!(calls < rows, "{calls} calls");
         Ok(())
     }
 }

@@ -137,6 +137,18 @@ pub struct Frame {
     pub end: FrameBound,
 }
 
+impl Frame {
+    /// Whether it ends before it begins, so that no row is in it.
+    pub fn is_empty(&self) -> bool {
+        use FrameBound::{Following, Preceding};
+        match (self.start, self.end) {
+            (Preceding(Some(start)), Preceding(Some(end))) => start < end,
+            (Following(Some(start)), Following(Some(end))) => start > end,
+            _ => false,
+        }
+    }
+}
+
 /// A window function over its window.
 #[derive(Clone, Debug)]
 pub struct Window {

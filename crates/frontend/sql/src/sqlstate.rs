@@ -150,6 +150,8 @@ states! {
     NAME_TOO_LONG = "42622";
     /// A column that may not be named here.
     INVALID_COLUMN_REFERENCE = "42P10";
+    /// A cursor that cannot be what it is declared as.
+    INVALID_CURSOR_DEFINITION = "42P11";
     /// A parameter that one type is said of, and then another.
     AMBIGUOUS_PARAMETER = "42P08";
     /// Nothing says which type.

@@ -160,9 +160,7 @@ pub fn run(options: &Options, out: &mut dyn Write) -> Result<bool, Failure> {
 /// # Errors
 /// If it may not, or there is none.
 fn admit(database: &SqlDatabase, user: &str) -> Result<(), Failure> {
-    let role = database.role(user);
-    let role = role.map_err(|error| Failure::failed(error.to_string()))?;
-    match role {
+    match database.role(user) {
         None => Err(Failure::failed(format!("role \"{user}\" does not exist"))),
         Some(role) if !role.login => Err(Failure::failed(format!(
             "role \"{user}\" is not permitted to log in"

@@ -213,7 +213,7 @@ mod tests {
         assert!(kept.verifier.is_none(), "nobody logs in by it");
         let made = make_first_password(directory.path(), &database).unwrap();
         assert!(made.is_none());
-        let stored = database.role(SUPERUSER).unwrap().unwrap().verifier;
+        let stored = database.role(SUPERUSER).unwrap().verifier;
         assert_eq!(stored, Some(changed));
     }
 }

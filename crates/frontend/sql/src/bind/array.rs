@@ -211,6 +211,12 @@ impl Binder<'_> {
         if nested {
             return self.array_of_arrays(items);
         }
+        if items.is_empty() && element.is_none() {
+            let text = "cannot determine type of empty array";
+            let hint = "Explicitly cast to the desired type, for example ARRAY[]::integer[].";
+            let error = SqlError::new(sqlstate::INDETERMINATE_DATATYPE, text);
+            return Err(error.with_hint(hint));
+        }
         let (items, element, typmod) = self.unify("ARRAY", items)?;
         no_records(element)?;
         let constants: Option<Vec<Value>> = items

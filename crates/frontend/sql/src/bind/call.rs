@@ -406,6 +406,14 @@ impl Binder<'_> {
         for argument in &list.args {
             match argument {
                 ast::FunctionArg::Unnamed(ast::FunctionArgExpr::Expr(expr)) => {
+                    if let Some((ident, value)) = assigned(expr) {
+                        named.push((folded(ident), self.expr(value)?));
+                        continue;
+                    }
+                    if !named.is_empty() {
+                        let text = "positional argument cannot follow named argument";
+                        return Err(SqlError::syntax(text).at(self.place(expr)));
+                    }
                     arguments.push(self.expr(expr)?);
                 }
                 ast::FunctionArg::Named {
@@ -431,6 +439,21 @@ impl Binder<'_> {
             );
         }
         Ok(arguments)
+    }
+}
+
+/// `name := value` as an argument, which the parser takes for an operator.
+fn assigned(argument: &ast::Expr) -> Option<(&ast::Ident, &ast::Expr)> {
+    match argument {
+        ast::Expr::BinaryOp {
+            left,
+            op: BinaryOperator::Assignment,
+            right,
+        } => match &**left {
+            ast::Expr::Identifier(name) => Some((name, right)),
+            _ => None,
+        },
+        _ => None,
     }
 }
 

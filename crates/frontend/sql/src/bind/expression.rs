@@ -81,10 +81,8 @@ impl Binder<'_> {
             E::Identifier(ident) => self.identifier(ident),
             E::CompoundIdentifier(parts) => match parts.as_slice() {
                 [record, field] if !self.variables.is_empty() => self.field(record, field),
-                [table, column] | [_, table, column] => {
-                    self.column(Some(&folded(table)), &folded(column))
-                }
-                _ => Err(SqlError::unsupported(format!("the name {node}"))),
+                [table, column] => self.column(Some(&folded(table)), &folded(column)),
+                parts => self.qualified_column(parts),
             },
             E::Nested(inner) => self.expr(inner),
             E::Value(value) => self.value(&value.value),
@@ -710,7 +708,13 @@ impl Binder<'_> {
                 Some(bound) => return Ok(bound),
                 None => Vec::new(),
             },
-            ast::FunctionArguments::List(list) => self.arguments(&name, list)?,
+            ast::FunctionArguments::List(list) => {
+                if let Some(bound) = self.variadic(&name, list)? {
+                    check_plain(function)?;
+                    return Ok(bound);
+                }
+                self.arguments(&name, list)?
+            }
             ast::FunctionArguments::Subquery(_) => {
                 return Err(SqlError::unsupported("a subquery as an argument"));
             }

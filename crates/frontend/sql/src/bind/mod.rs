@@ -23,12 +23,14 @@ mod like;
 mod near;
 mod operator;
 mod place;
+mod qualified;
 mod record;
 mod row;
 mod scope;
 mod types;
 mod used;
 mod variable;
+mod variadic;
 mod window;
 
 pub(crate) use again::TextDigest;

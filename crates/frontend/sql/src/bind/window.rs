@@ -1,7 +1,7 @@
 //! Window functions: which there are, and what their windows are.
 
 use super::frame::{Frame, is_same_for_all};
-use super::{Aggregate, AggregateKind, Binder, Bound, COMPARED_MAX, folded};
+use super::{Aggregate, AggregateKind, Binder, Bound, COMPARED_MAX, folded, undefined};
 use crate::error::{Result, SqlError};
 use crate::expr::{Expr, no_polymorphic_type};
 use crate::plan::{General, SortKey};
@@ -34,6 +34,56 @@ pub(crate) struct WindowCall {
     result: Type,
     over: ast::WindowSpec,
     place: Option<u32>,
+}
+
+/// A call as it was bound.
+struct Called {
+    /// `None`: of no number, and null for all rows.
+    call: Option<WindowCall>,
+    result: Type,
+    /// What stands in the place of a row that is not there, where the function does not take that itself: what is not the same for all rows.
+    default: Option<Expr>,
+}
+
+impl Called {
+    fn of(call: WindowCall, default: Option<Expr>) -> Self {
+        let result = call.result;
+        Self {
+            call: Some(call),
+            result,
+            default,
+        }
+    }
+
+    /// Adds it to the window functions that were found; its value.
+    fn put(self, found: &mut Vec<WindowCall>) -> Bound {
+        let mut put = |call: WindowCall| {
+            found.push(call);
+            Expr::Slot(WINDOW_SLOTS + (found.len() - 1) as u16)
+        };
+        let expr = match (self.call, self.default) {
+            (None, _) => Expr::Const(Value::Null),
+            (Some(call), None) => put(call),
+            (Some(call), Some(default)) => {
+                // Whether there is such a row: a null that stands in it is no other.
+                let one = std::iter::once((Expr::Const(Value::Bool(true)), Type::Bool));
+                let there = WindowCall {
+                    function: call.function.clone(),
+                    arguments: one.chain(call.arguments.iter().skip(1).cloned()).collect(),
+                    result: Type::Bool,
+                    over: call.over.clone(),
+                    place: call.place,
+                };
+                let there = put(there);
+                let value = put(call);
+                Expr::Case {
+                    branches: [(there, value)].into(),
+                    otherwise: Box::new(default),
+                }
+            }
+        };
+        Bound::new(expr, self.result)
+    }
 }
 
 /// What it computes.
@@ -114,26 +164,16 @@ impl Binder<'_> {
             };
             return Err(SqlError::new(state, text).at(place));
         };
-        let bound = self.window_call(name, function, over, place);
-        let (slot, result) = match bound {
-            Ok(call) => {
-                let room = SqlError::check_room(found.len(), COMPARED_MAX, "window functions");
-                if let Err(error) = room {
-                    self.windows = Some(found);
-                    return Err(error);
-                }
-                let result = call.result;
-                found.push(call);
-                (found.len() - 1, result)
-            }
-            Err(error) => {
-                self.windows = Some(found);
-                return Err(error.at(place));
-            }
-        };
+        let called = self.window_call(name, function, over, place);
+        let made = called.and_then(|called| {
+            let first = found.len() + usize::from(called.default.is_some());
+            SqlError::check_room(first, COMPARED_MAX, "window functions")?;
+            Ok(called.put(&mut found))
+        });
         self.windows = Some(found);
+        let made = made.map_err(|error| error.at(place))?;
         self.needs(General::WindowFunction);
-        Ok(Bound::new(Expr::Slot(WINDOW_SLOTS + slot as u16), result))
+        Ok(made)
     }
 
     fn window_call(
@@ -142,7 +182,7 @@ impl Binder<'_> {
         function: &ast::Function,
         over: &ast::WindowType,
         place: Option<u32>,
-    ) -> Result<WindowCall> {
+    ) -> Result<Called> {
         let over = self.window_spec(over)?;
         if let Some(kind) = AggregateKind::find(name) {
             if kind.is_ordered_set() {
@@ -159,13 +199,14 @@ impl Binder<'_> {
                 let text = "aggregate ORDER BY is not implemented for window functions";
                 return Err(SqlError::new(sqlstate::FEATURE_NOT_SUPPORTED, text));
             }
-            return Ok(WindowCall {
+            let call = WindowCall {
                 result: aggregate.result,
                 function: WindowKind::Aggregate(aggregate),
                 arguments: Vec::new(),
                 over,
                 place,
-            });
+            };
+            return Ok(Called::of(call, None));
         }
         let none = || {
             let message = format!("function {name} does not exist as a window function");
@@ -190,14 +231,31 @@ impl Binder<'_> {
                 bounds.push(self.without_sets(CALLED, |binder| binder.expr(node))?);
             }
         }
-        let (arguments, result) = self.window_arguments(called, bounds, none)?;
-        Ok(WindowCall {
+        let types: Vec<Option<Type>> = bounds.iter().map(|bound| bound.ty).collect();
+        let settings = self.settings;
+        let differ = || undefined(settings, name, &types);
+        let (mut arguments, result) = self.window_arguments(called, bounds, none, differ)?;
+        let number = called.number().and_then(|at| arguments.get(at));
+        if number.is_some_and(|(number, _)| is_null(number)) {
+            return Ok(Called {
+                call: None,
+                result,
+                default: None,
+            });
+        }
+        let is_const = |(default, _): &(Expr, Type)| matches!(default, Expr::Const(_));
+        let default = match arguments.get(2).is_none_or(is_const) {
+            true => None,
+            false => arguments.pop().map(|(default, _)| default),
+        };
+        let call = WindowCall {
             function: WindowKind::Function(called),
             arguments,
             result,
             over,
             place,
-        })
+        };
+        Ok(Called::of(call, default))
     }
 
     /// The window functions that were found, with their windows, which say of parameters what no other clause has said.
@@ -253,6 +311,7 @@ impl Binder<'_> {
         called: WindowFunction,
         given: Vec<Bound>,
         none: impl Fn() -> SqlError,
+        differ: impl Fn() -> SqlError,
     ) -> Result<(Vec<(Expr, Type)>, Type)> {
         use WindowFunction as F;
         let count = given.len();
@@ -276,19 +335,25 @@ impl Binder<'_> {
                 Type::Int4
             }
             F::First | F::Last | F::Nth | F::Lead | F::Lag => {
-                let first = given.next().ok_or_else(&none)?;
-                if first.ty.is_none() {
+                let mut first = given.next().ok_or_else(&none)?;
+                let (offset, default) = (given.next(), given.next());
+                let mut of_default = None;
+                if let Some(default) = default {
+                    let both = vec![first, default];
+                    self.common_type(CALLED, &both).map_err(|_| differ())?;
+                    let (exprs, ty, _) = self.unify(CALLED, both)?;
+                    let mut exprs = exprs.into_iter();
+                    first = Bound::new(exprs.next().ok_or_else(&none)?, ty);
+                    of_default = exprs.next();
+                } else if first.ty.is_none() {
                     return Err(no_polymorphic_type());
                 }
                 let (expr, ty, _) = self.settle(first)?;
                 arguments.push((expr, ty));
-                if let Some(offset) = given.next() {
+                if let Some(offset) = offset {
                     arguments.push((self.number(called, offset)?, Type::Int8));
                 }
-                if let Some(default) = given.next() {
-                    let expr = self.coerce(default, ty, Typmod::NONE, CastContext::Implicit)?;
-                    arguments.push((expr, ty));
-                }
+                arguments.extend(of_default.map(|default| (default, ty)));
                 ty
             }
         };
@@ -306,6 +371,9 @@ impl Binder<'_> {
             },
             _ => None,
         };
+        if value.is_some_and(|value| value.is_null()) {
+            return Ok(Expr::Const(Value::Null));
+        }
         if let Some(number) = value.and_then(|value| value.as_ref().as_i64()) {
             check_number(called, number)?;
             return Ok(Expr::Const(Value::Int8(number)));
@@ -323,50 +391,96 @@ impl Binder<'_> {
         })
     }
 
+    /// Looks at the definitions of WINDOW, each of which may be built on one before it.
+    ///
+    /// # Errors
+    /// `42P20` for a name that is there already, and for what a definition may not say anew; `42704`.
+    pub fn check_named_windows(&self) -> Result<()> {
+        let named = self.named_windows.iter().enumerate();
+        for (at, ast::NamedWindowDefinition(name, definition)) in named {
+            let own = folded(name);
+            let mut before = self.named_windows[..at].iter();
+            if before.any(|ast::NamedWindowDefinition(other, _)| folded(other) == own) {
+                let message = format!("window \"{own}\" is already defined");
+                let error = SqlError::new(sqlstate::WINDOWING_ERROR, message);
+                return Err(error.at(self.place_of(name.span.start)));
+            }
+            if let ast::NamedWindowExpr::WindowSpec(spec) = definition {
+                self.on_base(spec, at, false)?;
+            }
+        }
+        Ok(())
+    }
+
     /// What OVER names, with what it is built on.
     fn window_spec(&self, over: &ast::WindowType) -> Result<ast::WindowSpec> {
+        let all = self.named_windows.len();
         match over {
-            ast::WindowType::NamedWindow(name) => self.named_window(&folded(name)),
-            ast::WindowType::WindowSpec(spec) => {
-                let mut spec = spec.clone();
-                if let Some(base) = spec.window_name.take() {
-                    let base = self.named_window(&folded(&base))?;
-                    if !spec.partition_by.is_empty() {
-                        let text = "cannot override PARTITION BY clause of a window";
-                        return Err(SqlError::new(sqlstate::WINDOWING_ERROR, text));
-                    }
-                    spec.partition_by = base.partition_by;
-                    if spec.order_by.is_empty() {
-                        spec.order_by = base.order_by;
-                    }
-                }
-                Ok(spec)
-            }
+            ast::WindowType::NamedWindow(name) => self.named_window(&folded(name), all),
+            ast::WindowType::WindowSpec(spec) => self.on_base(spec, all, true),
         }
     }
 
-    fn named_window(&self, name: &str) -> Result<ast::WindowSpec> {
-        let mut wanted = name.to_owned();
-        // A definition may be the name of an earlier one.
-        for ast::NamedWindowDefinition(own, definition) in self.named_windows.iter().rev() {
-            if folded(own) != wanted {
-                continue;
+    /// A window with what it takes from the one that it names, which is one of the first `defined` of WINDOW.
+    fn on_base(
+        &self,
+        spec: &ast::WindowSpec,
+        defined: usize,
+        in_over: bool,
+    ) -> Result<ast::WindowSpec> {
+        let mut spec = spec.clone();
+        let Some(base) = spec.window_name.take() else {
+            return Ok(spec);
+        };
+        let place = self.place_of(base.span.start);
+        let name = folded(&base);
+        let wrong = |message: String| SqlError::new(sqlstate::WINDOWING_ERROR, message).at(place);
+        let base = self.named_window(&name, defined);
+        let base = base.map_err(|error| error.at(place))?;
+        if !spec.partition_by.is_empty() {
+            let message = format!("cannot override PARTITION BY clause of window \"{name}\"");
+            return Err(wrong(message));
+        }
+        if !spec.order_by.is_empty() && !base.order_by.is_empty() {
+            let message = format!("cannot override ORDER BY clause of window \"{name}\"");
+            return Err(wrong(message));
+        }
+        if base.window_frame.is_some() {
+            let message = format!("cannot copy window \"{name}\" because it has a frame clause");
+            let alone = in_over && spec.order_by.is_empty() && spec.window_frame.is_none();
+            return Err(match alone {
+                true => wrong(message).with_hint("Omit the parentheses in this OVER clause."),
+                false => wrong(message),
+            });
+        }
+        spec.partition_by = base.partition_by;
+        if spec.order_by.is_empty() {
+            spec.order_by = base.order_by;
+        }
+        Ok(spec)
+    }
+
+    /// One of the first so many definitions of WINDOW.
+    fn named_window(&self, name: &str, defined: usize) -> Result<ast::WindowSpec> {
+        let mut named = self.named_windows[..defined].iter().enumerate();
+        let found = named.find(|(_, ast::NamedWindowDefinition(own, _))| folded(own) == name);
+        match found {
+            Some((_, ast::NamedWindowDefinition(_, ast::NamedWindowExpr::NamedWindow(_)))) => {
+                Err(SqlError::syntax("a window without parentheses"))
             }
-            match definition {
-                ast::NamedWindowExpr::NamedWindow(other) => wanted = folded(other),
-                ast::NamedWindowExpr::WindowSpec(spec) => {
-                    let over = ast::WindowType::WindowSpec(spec.clone());
-                    return match &spec.window_name {
-                        None => Ok(spec.clone()),
-                        Some(base) if folded(base) != wanted => self.window_spec(&over),
-                        Some(_) => break,
-                    };
-                }
+            Some((at, ast::NamedWindowDefinition(_, ast::NamedWindowExpr::WindowSpec(spec)))) => {
+                self.on_base(spec, at, false)
+            }
+            None => {
+                let message = format!("window \"{name}\" does not exist");
+                Err(SqlError::new(sqlstate::UNDEFINED_OBJECT, message))
             }
         }
-        let message = format!("window \"{name}\" does not exist");
-        Err(SqlError::new(sqlstate::UNDEFINED_OBJECT, message))
     }
+}
+
+fn is_null(expr: &Expr) -> bool {
+    matches!(expr, Expr::Const(Value::Null))
 }
 
 /// Looks at the number that a window function is given.

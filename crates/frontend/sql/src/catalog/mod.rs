@@ -14,6 +14,7 @@
 //! Not here: who may change what when (`gate`), the statements (`ddl`), what queries see of it (`system`).
 
 mod acls;
+mod built_in_roles;
 mod codec;
 mod comments;
 mod domain;
@@ -28,6 +29,7 @@ mod runtime;
 mod store;
 
 pub(crate) use acls::{AclOf, DefaultKind};
+pub(crate) use built_in_roles::{READ_ALL_STATS, SIGNAL_BACKEND, is_built_in};
 pub(crate) use comments::Comment;
 pub(crate) use domain::{DOMAINS_MAX, Domain};
 pub(crate) use extension::{Extension, PLPGSQL_OID};
@@ -182,6 +184,9 @@ impl Catalog {
             catalog.remember(&Arc::new(relation));
         }
         catalog.apply(&Change::PutExtension(Arc::new(Extension::plpgsql())));
+        for role in built_in_roles::built_in_roles() {
+            catalog.apply(&Change::PutRole(Arc::new(role)));
+        }
         catalog
     }
 
@@ -590,7 +595,13 @@ impl Catalog {
         grants.iter().any(|grant| {
             grant.rights.contains(right)
                 && (grant.grantee == 0 || self.has_rights_of(name, grant.grantee))
-        })
+        }) || match right {
+            Rights::SELECT => self.has_rights_of(name, built_in_roles::READ_ALL_DATA),
+            Rights::INSERT | Rights::UPDATE | Rights::DELETE => {
+                self.has_rights_of(name, built_in_roles::WRITE_ALL_DATA)
+            }
+            _ => false,
+        }
     }
 
     /// Whether a role may look into a schema, or make something in it. Everybody may look into those that a database comes with.
@@ -605,6 +616,13 @@ impl Catalog {
         }
         let common = [PG_CATALOG, PUBLIC, INFORMATION_SCHEMA].contains(&namespace.oid);
         if self.owns(name, &namespace.owner) || (common && !create && namespace.acl.is_none()) {
+            return true;
+        }
+        let data = [
+            built_in_roles::READ_ALL_DATA,
+            built_in_roles::WRITE_ALL_DATA,
+        ];
+        if !create && data.into_iter().any(|role| self.has_rights_of(name, role)) {
             return true;
         }
         let grants = namespace.acl.iter().flatten();

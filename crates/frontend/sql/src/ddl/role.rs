@@ -2,7 +2,7 @@
 
 use super::Ddl;
 use crate::bind::folded;
-use crate::catalog::{Change, Oid, Relation};
+use crate::catalog::{Change, Oid, Relation, is_built_in};
 use crate::database::Password;
 use crate::error::{Fields, Result, SqlError};
 use crate::expr::md5_text;
@@ -59,10 +59,7 @@ impl Ddl<'_> {
         let tag = CommandTag::plain("CREATE ROLE");
         for name in &create.names {
             let (_, name) = crate::bind::object_name(name)?;
-            if name.starts_with("pg_") || name == "public" || name == "none" {
-                let message = format!("role name \"{name}\" is reserved");
-                return Err(SqlError::new(sqlstate::SqlState::of("42939"), message));
-            }
+            check_not_reserved(&name)?;
             if self.open.catalog.1.role(&name).is_some() {
                 let message = format!("role \"{name}\" already exists");
                 if create.if_not_exists {
@@ -130,6 +127,9 @@ impl Ddl<'_> {
         let name = folded(name);
         let name = self.named_role(&name);
         let before = self.role_of(name)?;
+        if is_built_in(before.oid) {
+            return Err(reserved(name).with_detail("Cannot alter reserved roles."));
+        }
         let mut role = Role::clone(&before);
         let AlterRoleOperation::WithOptions { options } = operation else {
             return Err(SqlError::unsupported("this form of ALTER ROLE"));
@@ -182,7 +182,7 @@ impl Ddl<'_> {
             let text = "current user cannot be dropped";
             return Err(SqlError::new(sqlstate::OBJECT_IN_USE, text));
         }
-        if role.oid == crate::database::FIRST_ROLE_OID {
+        if role.oid == crate::database::FIRST_ROLE_OID || is_built_in(role.oid) {
             let message =
                 format!("cannot drop role {name} because it is required by the database system");
             return Err(SqlError::new(
@@ -356,6 +356,26 @@ fn limit_of(expr: &ast::Expr) -> Result<Option<u32>> {
             let message = format!("invalid connection limit: {number}");
             SqlError::new(sqlstate::INVALID_PARAMETER_VALUE, message)
         }),
+    }
+}
+
+/// `42939`.
+#[cold]
+fn reserved(name: &str) -> SqlError {
+    let message = format!("role name \"{name}\" is reserved");
+    SqlError::new(sqlstate::SqlState::of("42939"), message)
+}
+
+/// # Errors
+/// `42939` for a name that a role of PostgreSQL's has or may have.
+fn check_not_reserved(name: &str) -> Result<()> {
+    if name.starts_with("pg_") {
+        let detail = "Role names starting with \"pg_\" are reserved.";
+        return Err(reserved(name).with_detail(detail));
+    }
+    match name {
+        "public" | "none" => Err(reserved(name)),
+        _ => Ok(()),
     }
 }
 

@@ -11,7 +11,7 @@
 //! | interval | `Interval(MonthDayNano)` |
 //! | uuid | `FixedSizeBinary(16)` |
 //! | bytea | `Binary` |
-//! | text, json, arrays and all others | `Utf8`, as SQL writes them |
+//! | text, json, arrays and all others | `Utf8`, as the session writes them: by its settings, enums as their labels, `regclass` and its like in arrays as names |
 //!
 //! Differences: Arrow's dates and times have no infinities: the largest and smallest values stand for them.
 
@@ -26,7 +26,7 @@ use arrow::array::{
 use arrow::datatypes::{DataType, Field, IntervalMonthDayNano, Schema};
 use arrow::record_batch::{RecordBatch, RecordBatchOptions};
 use std::sync::Arc;
-use vellum_row::{Settings, Type, Value, output};
+use vellum_row::{Settings, Type, Value, ValueRef, output};
 
 /// Days and microseconds from 1970, where Arrow counts from, to 2000.
 const EPOCH_DAYS: i32 = 10_957;
@@ -54,13 +54,117 @@ impl Rows {
         let batch = |rows: &[Vec<Value>]| {
             let columns = self.columns.iter().enumerate();
             let columns = columns
-                .map(|(number, column)| array(kind(column), rows, number))
+                .map(|(number, column)| self.array(column, rows, number))
                 .collect::<Result<Vec<ArrayRef>>>()?;
             let options = RecordBatchOptions::new().with_row_count(Some(rows.len()));
             RecordBatch::try_new_with_options(schema.clone(), columns, &options)
                 .map_err(|error| SqlError::internal(error.to_string()))
         };
         pieces.into_iter().map(batch).collect()
+    }
+
+    /// A column of some rows.
+    fn array(&self, column: &RowsColumn, rows: &[Vec<Value>], number: usize) -> Result<ArrayRef> {
+        let kind = kind(column);
+        let values = || rows.iter().map(|row| &row[number]);
+        macro_rules! plain {
+            ($array:ty, $pattern:pat => $value:expr) => {
+                Arc::new(<$array>::from_iter(values().map(|value| match value {
+                    $pattern => Some($value),
+                    _ => None,
+                })))
+            };
+        }
+        Ok(match kind {
+            Kind::Bool => plain!(BooleanArray, Value::Bool(value) => *value),
+            Kind::Int2 => plain!(Int16Array, Value::Int2(value) => *value),
+            Kind::Int4 => plain!(Int32Array, Value::Int4(value) => *value),
+            Kind::Int8 => plain!(Int64Array, Value::Int8(value) => *value),
+            Kind::Float4 => plain!(Float32Array, Value::Float4(value) => *value),
+            Kind::Float8 => plain!(Float64Array, Value::Float8(value) => *value),
+            Kind::Oid => plain!(UInt32Array, Value::Oid(value) => *value),
+            Kind::Date => {
+                plain!(Date32Array, Value::Date(date) => date.0.saturating_add(EPOCH_DAYS))
+            }
+            Kind::Time => plain!(Time64MicrosecondArray, Value::Time(time) => time.0),
+            Kind::Timestamp { utc } => {
+                let made =
+                    TimestampMicrosecondArray::from_iter(values().map(|value| match value {
+                        Value::Timestamp(at) | Value::Timestamptz(at) => {
+                            Some(at.0.saturating_add(EPOCH_MICROS))
+                        }
+                        _ => None,
+                    }));
+                Arc::new(made.with_timezone_opt(utc.then_some("UTC")))
+            }
+            Kind::Decimal(precision, scale) => {
+                let values = values().map(decimal).collect::<Result<Vec<_>>>()?;
+                let made = Decimal128Array::from_iter(values);
+                let made = made.with_precision_and_scale(precision, scale);
+                Arc::new(made.map_err(|_| out_of_range("numeric"))?)
+            }
+            Kind::Interval => {
+                let values = values().map(interval).collect::<Result<Vec<_>>>()?;
+                Arc::new(IntervalMonthDayNanoArray::from_iter(values))
+            }
+            Kind::Uuid => {
+                let mut made = FixedSizeBinaryBuilder::with_capacity(rows.len(), 16);
+                for value in values() {
+                    match value {
+                        Value::Uuid(bytes) => made
+                            .append_value(bytes)
+                            .map_err(|error| SqlError::internal(error.to_string()))?,
+                        _ => made.append_null(),
+                    }
+                }
+                Arc::new(made.finish())
+            }
+            Kind::Bytes => {
+                let mut made = BinaryBuilder::new();
+                for value in values() {
+                    match value {
+                        Value::Bytea(bytes) => made.append_value(bytes),
+                        _ => made.append_null(),
+                    }
+                }
+                Arc::new(made.finish())
+            }
+            Kind::Text => {
+                let texts = values().map(|value| self.text(column.ty, value));
+                let texts = texts.collect::<Result<Vec<_>>>()?;
+                Arc::new(StringArray::from_iter(texts))
+            }
+        })
+    }
+
+    /// A value as the session writes it.
+    fn text(&self, ty: Type, value: &Value) -> Result<Option<String>> {
+        let element = match ty {
+            Type::Array(element) => Some(element.ty()).filter(|element| element.is_reg()),
+            _ => None,
+        };
+        let named = match (element, value.as_ref()) {
+            (_, ValueRef::Null) => return Ok(None),
+            (Some(element), ValueRef::Array(oids)) => {
+                Some(Value::Array(oids.map(Type::Text, |oid| {
+                    Ok(match oid {
+                        Value::Oid(oid) => {
+                            let name = self.names.get(&(element, oid)).cloned();
+                            Value::text(name.unwrap_or_else(|| oid.to_string()))
+                        }
+                        other => other,
+                    })
+                })?))
+            }
+            _ => None,
+        };
+        let mut text = String::new();
+        output(
+            named.as_ref().unwrap_or(value).as_ref(),
+            &self.forms,
+            &mut text,
+        );
+        Ok(Some(text))
     }
 }
 
@@ -136,82 +240,6 @@ impl Kind {
             Self::Text => DataType::Utf8,
         }
     }
-}
-
-/// A column of some rows.
-fn array(kind: Kind, rows: &[Vec<Value>], number: usize) -> Result<ArrayRef> {
-    let values = || rows.iter().map(|row| &row[number]);
-    macro_rules! plain {
-        ($array:ty, $pattern:pat => $value:expr) => {
-            Arc::new(<$array>::from_iter(values().map(|value| match value {
-                $pattern => Some($value),
-                _ => None,
-            })))
-        };
-    }
-    Ok(match kind {
-        Kind::Bool => plain!(BooleanArray, Value::Bool(value) => *value),
-        Kind::Int2 => plain!(Int16Array, Value::Int2(value) => *value),
-        Kind::Int4 => plain!(Int32Array, Value::Int4(value) => *value),
-        Kind::Int8 => plain!(Int64Array, Value::Int8(value) => *value),
-        Kind::Float4 => plain!(Float32Array, Value::Float4(value) => *value),
-        Kind::Float8 => plain!(Float64Array, Value::Float8(value) => *value),
-        Kind::Oid => plain!(UInt32Array, Value::Oid(value) => *value),
-        Kind::Date => plain!(Date32Array, Value::Date(date) => date.0.saturating_add(EPOCH_DAYS)),
-        Kind::Time => plain!(Time64MicrosecondArray, Value::Time(time) => time.0),
-        Kind::Timestamp { utc } => {
-            let made = TimestampMicrosecondArray::from_iter(values().map(|value| match value {
-                Value::Timestamp(at) | Value::Timestamptz(at) => {
-                    Some(at.0.saturating_add(EPOCH_MICROS))
-                }
-                _ => None,
-            }));
-            Arc::new(made.with_timezone_opt(utc.then_some("UTC")))
-        }
-        Kind::Decimal(precision, scale) => {
-            let values = values().map(decimal).collect::<Result<Vec<_>>>()?;
-            let made = Decimal128Array::from_iter(values);
-            let made = made.with_precision_and_scale(precision, scale);
-            Arc::new(made.map_err(|_| out_of_range("numeric"))?)
-        }
-        Kind::Interval => {
-            let values = values().map(interval).collect::<Result<Vec<_>>>()?;
-            Arc::new(IntervalMonthDayNanoArray::from_iter(values))
-        }
-        Kind::Uuid => {
-            let mut made = FixedSizeBinaryBuilder::with_capacity(rows.len(), 16);
-            for value in values() {
-                match value {
-                    Value::Uuid(bytes) => made
-                        .append_value(bytes)
-                        .map_err(|error| SqlError::internal(error.to_string()))?,
-                    _ => made.append_null(),
-                }
-            }
-            Arc::new(made.finish())
-        }
-        Kind::Bytes => {
-            let mut made = BinaryBuilder::new();
-            for value in values() {
-                match value {
-                    Value::Bytea(bytes) => made.append_value(bytes),
-                    _ => made.append_null(),
-                }
-            }
-            Arc::new(made.finish())
-        }
-        Kind::Text => {
-            let settings = Settings::default();
-            Arc::new(StringArray::from_iter(values().map(|value| {
-                let value = value.as_ref();
-                (!value.is_null()).then(|| {
-                    let mut text = String::new();
-                    output(value, &settings, &mut text);
-                    text
-                })
-            })))
-        }
-    })
 }
 
 /// A number as an integer of its last digit. It has as many digits behind the point as its column.

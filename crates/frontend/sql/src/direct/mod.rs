@@ -26,7 +26,8 @@ use crate::database::{DATABASE, FIRST_ROLE, SqlDatabase};
 use crate::error::{Fields, Result, SqlError};
 use crate::session::{Progress, Session, SessionOptions};
 use crate::wire::{CommandTag, CopyShape, Field, Format, OutputRow, Sink, Told};
-use vellum_row::{Type, Typmod, Value};
+use vellum_base::maps::HashMap;
+use vellum_row::{Settings, Type, Typmod, Value};
 
 /// What a database can be asked in SQL; for [`vellum::Database`] and [`SqlDatabase`].
 pub trait Sql {
@@ -83,6 +84,7 @@ impl Connection {
                 columns: heard.columns,
                 rows: heard.rows,
                 affected: heard.affected,
+                ..Rows::default()
             },
         })
     }
@@ -110,11 +112,22 @@ pub struct RowsColumn {
 }
 
 /// What a statement has returned.
-#[derive(Clone, PartialEq, Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub struct Rows {
     pub(crate) columns: Vec<RowsColumn>,
     pub(crate) rows: Vec<Vec<Value>>,
     pub(crate) affected: u64,
+    /// How values were written as text in the session when they were found.
+    pub(crate) forms: Settings,
+    /// The names of the oids in arrays whose elements are names as text.
+    pub(crate) names: HashMap<(Type, u32), String>,
+}
+
+// How its values are written is none of them.
+impl PartialEq for Rows {
+    fn eq(&self, other: &Self) -> bool {
+        self.columns == other.columns && self.rows == other.rows && self.affected == other.affected
+    }
 }
 
 impl Rows {

@@ -33,6 +33,7 @@ pub(crate) enum CatalogFunction {
     ColumnComment,
     ColumnIsUpdatable,
     ConstraintDefinition,
+    CurrentQuery,
     CurrentSchemas,
     ClientEncoding,
     DatabaseEncoding,
@@ -51,6 +52,7 @@ pub(crate) enum CatalogFunction {
     HasAnyColumnPrivilege,
     HasColumnPrivilege,
     HasDatabasePrivilege,
+    HasFunctionPrivilege,
     HasRole,
     HasSchemaPrivilege,
     HasTablePrivilege,
@@ -219,7 +221,7 @@ pub(super) const fn entry(
 use CatalogFunction as F;
 
 #[rustfmt::skip]
-static FUNCTIONS: [CatalogEntry; 146] = [
+static FUNCTIONS: [CatalogEntry; 145] = [
     entry(1081, "format_type", "oid int4", "text", F::FormatType),
     entry(1349, "oidvectortypes", "oidvector", "text", F::TypesOf),
     entry(1716, "pg_get_expr", "pg_node_tree oid", "text", F::Expression),
@@ -297,7 +299,6 @@ static FUNCTIONS: [CatalogEntry; 146] = [
     entry(2255, "has_database_privilege", "oid text", "bool", F::HasDatabasePrivilege),
     entry(2250, "has_database_privilege", "name text text", "bool", F::HasDatabasePrivilege),
     entry(2251, "has_database_privilege", "name oid text", "bool", F::HasDatabasePrivilege),
-    entry(2261, "has_function_privilege", "oid text", "bool", F::AlwaysTrue),
     entry(2709, "pg_has_role", "name text", "bool", F::HasRole),
     entry(2710, "pg_has_role", "oid text", "bool", F::HasRole),
     entry(2705, "pg_has_role", "name name text", "bool", F::HasRole),

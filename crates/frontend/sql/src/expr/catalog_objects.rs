@@ -5,7 +5,7 @@ use crate::error::SqlError;
 use crate::sqlstate;
 
 #[rustfmt::skip]
-pub(super) static FUNCTIONS: [CatalogEntry; 58] = [
+pub(super) static FUNCTIONS: [CatalogEntry; 65] = [
     entry(637, "pg_index_has_property", "regclass text", "bool", F::IndexProperty),
     entry(638, "pg_index_column_has_property", "regclass int4 text", "bool", F::IndexColumnProperty),
     entry(4032, "pg_sequence_last_value", "regclass", "int8", F::SequenceLastValue),
@@ -62,8 +62,15 @@ pub(super) static FUNCTIONS: [CatalogEntry; 58] = [
     entry(3166, "pg_size_pretty", "numeric", "text", F::SizePretty),
     entry(3298, "row_security_active", "oid", "bool", F::AlwaysFalse),
     entry(3299, "row_security_active", "text", "bool", F::AlwaysFalse),
-    entry(2257, "has_function_privilege", "name oid text", "bool", F::AlwaysTrue),
-    entry(2259, "has_function_privilege", "oid oid text", "bool", F::AlwaysTrue),
+    entry(2256, "has_function_privilege", "name text text", "bool", F::HasFunctionPrivilege),
+    entry(2257, "has_function_privilege", "name oid text", "bool", F::HasFunctionPrivilege),
+    entry(2258, "has_function_privilege", "oid text text", "bool", F::HasFunctionPrivilege),
+    entry(2259, "has_function_privilege", "oid oid text", "bool", F::HasFunctionPrivilege),
+    entry(2260, "has_function_privilege", "text text", "bool", F::HasFunctionPrivilege),
+    entry(2261, "has_function_privilege", "oid text", "bool", F::HasFunctionPrivilege),
+    entry(817, "current_query", "", "text", F::CurrentQuery),
+    entry(2621, "pg_reload_conf", "", "bool", F::AlwaysTrue),
+    entry(2274, "pg_stat_reset", "", "void", F::EmptyText),
 ];
 
 /// An element is searched for in an array of several dimensions.

@@ -43,7 +43,15 @@ impl<'t> Translation<'t, '_, '_> {
         let frame = window.frame.as_ref().filter(|_| heeds);
         let (computed, frame) = match frame {
             Some(frame) if frame.is_computed() => (Some(frame), None),
-            other => (None, other),
+            Some(frame) => {
+                let settled = frame.settled(|expr| self.constant(expr))?;
+                // DataFusion takes no frame that is empty.
+                match settled.is_empty() {
+                    true => (Some(frame), None),
+                    false => (None, Some(settled)),
+                }
+            }
+            None => (None, None),
         };
         let function = match &window.function {
             WindowKind::Function(function) => Windowed::Function(*function),
@@ -121,8 +129,6 @@ impl<'t> Translation<'t, '_, '_> {
                 })
             }
         };
-        let frame = frame.map(|frame| frame.settled(|expr| self.constant(expr)));
-        let frame = frame.transpose()?;
         Ok(Windowing {
             function,
             arguments,

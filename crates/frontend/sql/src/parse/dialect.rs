@@ -22,6 +22,9 @@ const PER_TOKEN: u64 = 4;
 /// And those that any text may begin.
 const AT_LEAST: u64 = 20_000;
 
+/// What stands before an array that is the rest of a call's arguments; no name is it.
+pub(crate) const VARIADIC: &str = "variadic";
+
 /// The dialect, for one text.
 #[derive(Debug)]
 pub(super) struct Bounded {
@@ -300,6 +303,20 @@ impl Dialect for Bounded {
         }
         if let Some(subquery) = bracketed_subquery(parser) {
             return Some(subquery);
+        }
+        if is_word(&parser.peek_token_ref().token, "values")
+            && parser.peek_nth_token_ref(1).token == Token::LParen
+        {
+            // A query in brackets, which the parser takes for a call.
+            return Some(parser.parse_query().map(Expr::Subquery));
+        }
+        if is_word(&parser.peek_token_ref().token, VARIADIC) {
+            parser.advance_token();
+            let array = parser.parse_expr();
+            return Some(array.map(|array| Expr::Prefixed {
+                prefix: Ident::new(VARIADIC),
+                value: Box::new(array),
+            }));
         }
         let (op, precedence) = match &parser.peek_token_ref().token {
             Token::Plus => (UnaryOperator::Plus, Precedence::Caret),

@@ -56,6 +56,7 @@ pub(crate) use conditions::{state_of, states_named};
 pub(crate) use conflicts::ConflictTarget;
 pub(crate) use constraints::altered_constraint;
 pub(crate) use copies::{CopyArgument, CopyOption, copy_options, filtered};
+pub(crate) use dialect::VARIADIC;
 pub(crate) use domains::{DomainClause, Refused, drops_domains};
 pub(crate) use exclusions::{of_bound, with_exclusions};
 pub(crate) use fetch::COUNT_OF_LIMIT;

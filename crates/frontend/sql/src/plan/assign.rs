@@ -48,10 +48,10 @@ impl Binder<'_> {
         } in given
         {
             let Target { name, subscripts } = Target::of(target)?;
-            let place_of_name = self.place(&name);
-            let name = crate::bind::object_name(&name)?.1;
-            let number = goal.number(&name);
-            let position = goal.position(number.map_err(|error| error.at(place_of_name))?)?;
+            let number = goal.target(&name, self.settings);
+            let number = number.map_err(|error| error.at(self.place(&name)))?;
+            let position = goal.position(number)?;
+            let name = goal.column(number).0.to_owned();
             let column = table.schema.column(position);
             let before = assignments.iter().position(|(other, _)| *other == position);
             if before.is_some() && (subscripts.is_empty() || !of_elements.contains(&position)) {

@@ -262,10 +262,10 @@ impl Binder<'_> {
         }
         for column in columns {
             let place = || self.place(column);
-            let (_, column) = crate::bind::object_name(column)?;
-            let position = goal.number(&column);
+            let position = goal.target(column, self.settings);
             let position = position.map_err(|error| error.at(place()))?;
             if targets.contains(&position) {
+                let column = goal.column(position).0;
                 let message = format!("column \"{column}\" specified more than once");
                 return Err(SqlError::new(sqlstate::DUPLICATE_COLUMN, message).at(place()));
             }

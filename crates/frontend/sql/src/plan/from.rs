@@ -11,7 +11,7 @@ use super::{JsonRows, OutputColumn, SetCall, SetFunction};
 use crate::bind::{Binder, Meaning, Reader, Scope, ScopeColumn, ScopeTable, folded};
 use crate::catalog::{Kind, Relation};
 use crate::error::{Result, SqlError};
-use crate::expr::Expr;
+use crate::expr::{Builtin, Expr};
 use crate::roles::Rights;
 use crate::rows::Shape;
 use crate::sqlstate;
@@ -36,6 +36,9 @@ impl Binder<'_> {
                 sample: None,
                 ..
             } => {
+                if let Some(word) = word_of(name) {
+                    return self.word_in_from(word, alias.as_ref());
+                }
                 if let Some(at) = self.with_named(name) {
                     return self.with_query(at, alias.as_ref());
                 }
@@ -311,6 +314,19 @@ impl Binder<'_> {
         self.of_functions(calls, columns, ordinality, &function, alias)
     }
 
+    /// A function that is called without parentheses: its one value.
+    fn word_in_from(
+        &mut self,
+        word: &ast::Ident,
+        alias: Option<&ast::TableAlias>,
+    ) -> Result<SourceKind> {
+        let (call, ty) = self.one_row(&ast::Expr::Identifier(word.clone()))?;
+        let function = folded(word);
+        let own = alias.map_or_else(|| function.clone(), |alias| folded(&alias.name));
+        let columns = as_columns(vec![(function.clone(), ty)], &own);
+        self.of_functions(vec![call], columns, false, &function, alias)
+    }
+
     /// The calls that a function in FROM is, and the columns of their rows.
     fn function_columns(
         &mut self,
@@ -429,6 +445,15 @@ impl Binder<'_> {
             None => SourceKind::Function { calls, ordinality },
         })
     }
+}
+
+/// The word that a name is, if that stands for a function: no table is called so without quotes.
+fn word_of(name: &ast::ObjectName) -> Option<&ast::Ident> {
+    let [ast::ObjectNamePart::Identifier(ident)] = name.0.as_slice() else {
+        return None;
+    };
+    let is_word = ident.quote_style.is_none() && Builtin::of_word(&folded(ident)).is_some();
+    is_word.then_some(ident)
 }
 
 /// What calls a function with words between its arguments.

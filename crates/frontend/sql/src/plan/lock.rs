@@ -345,6 +345,15 @@ fn asked_of(clause: &ast::LockClause) -> Result<(Strength, Vec<String>)> {
     Ok((strength, names.into_iter().map(folded).collect()))
 }
 
+/// What a query locks its rows with, as it is written.
+///
+/// # Errors
+/// As [`asked_of`].
+pub(crate) fn lock_of(query: &ast::Query) -> Result<Option<&'static str>> {
+    let first = query.locks.first().map(asked_of).transpose()?;
+    Ok(first.map(|(strength, _)| word_of(strength)))
+}
+
 fn word_of(strength: Strength) -> &'static str {
     match strength {
         Strength::KeyShare => "FOR KEY SHARE",

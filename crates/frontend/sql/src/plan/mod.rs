@@ -51,7 +51,7 @@ pub(crate) use foreign::{Foreign, ForeignTables};
 pub(crate) use general::General;
 pub(crate) use json_rows::JsonRows;
 pub(crate) use limits::{Done, Ends};
-pub(crate) use lock::{LockWait, RowLock};
+pub(crate) use lock::{LockWait, RowLock, lock_of};
 pub(crate) use merge::{Merge, MergeAction};
 pub(crate) use output::{apart, check_equality, index_column_names};
 pub(crate) use path::{Access, Bounds, Several, choose};

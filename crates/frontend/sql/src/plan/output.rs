@@ -63,7 +63,13 @@ impl Binder<'_> {
                     ast::SelectItemQualifiedWildcardKind::ObjectName(name),
                     _,
                 ) => {
-                    let (_, table) = crate::bind::object_name(name)?;
+                    let parts = name.0.iter().filter_map(ast::ObjectNamePart::as_ident);
+                    let names: Vec<String> = parts.map(folded).collect();
+                    if names.len() > 1 {
+                        let checked = self.check_schema(&names, &format!("{}.*", names.join(".")));
+                        checked.map_err(|error| error.at(self.place(name)))?;
+                    }
+                    let table = names.into_iter().next_back().unwrap_or_default();
                     self.refuse_record(&table)?;
                     self.all_columns(Some(&table), &mut output, &mut columns)
                         .map_err(|error| error.at(self.place(name)))?;
@@ -379,8 +385,19 @@ impl Binder<'_> {
 
     /// A column by number.
     fn ordinal(&self, node: &ast::Expr, count: usize, clause: &str) -> Result<Option<usize>> {
-        let ast::Expr::Value(value) = bare(node) else {
-            return Ok(None);
+        let (sign, value) = match bare(node) {
+            ast::Expr::Value(value) => ("", value),
+            // A number with a sign is one, too.
+            ast::Expr::UnaryOp {
+                op: ast::UnaryOperator::Minus,
+                expr,
+            } => match bare(expr) {
+                ast::Expr::Value(value) if matches!(value.value, ast::Value::Number(..)) => {
+                    ("-", value)
+                }
+                _ => return Ok(None),
+            },
+            _ => return Ok(None),
         };
         let digits = match &value.value {
             ast::Value::Placeholder(_) => return Ok(None),
@@ -390,6 +407,7 @@ impl Binder<'_> {
                 return Err(error.at(self.place(node)));
             }
         };
+        let digits = format!("{sign}{digits}");
         match digits.parse::<usize>() {
             Ok(number) if (1..=count).contains(&number) => Ok(Some(number - 1)),
             _ => {

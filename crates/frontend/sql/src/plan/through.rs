@@ -8,7 +8,7 @@
 
 use super::updatable::{Level, NO_COLUMNS};
 use super::{Rules, conjuncts};
-use crate::bind::{Binder, Joined, JoinedColumn, Scope, ScopeTable};
+use crate::bind::{Binder, Joined, JoinedColumn, Scope, ScopeTable, folded};
 use crate::catalog::{CheckOption, Kind, Relation, View};
 use crate::error::{Result, SqlError};
 use crate::expr::Expr;
@@ -16,7 +16,7 @@ use crate::roles::Rights;
 use crate::sqlstate;
 use sqlparser::ast;
 use std::sync::Arc;
-use vellum_row::{CastContext, Type, Typmod};
+use vellum_row::{CastContext, Settings, Type, Typmod};
 
 /// What a statement does with what it writes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -111,6 +111,26 @@ impl Goal {
             );
             SqlError::new(sqlstate::UNDEFINED_COLUMN, message)
         })
+    }
+
+    /// The number of the column that SET, or the list of an INSERT, names: what stands behind a dot is a field of it, never its table's column.
+    ///
+    /// # Errors
+    /// `42703`; `42804` for a field, since no column has rows for values.
+    pub fn target(&self, name: &ast::ObjectName, settings: &Settings) -> Result<usize> {
+        let parts = || name.0.iter().filter_map(ast::ObjectNamePart::as_ident);
+        let own = parts().next().map(folded).unwrap_or_default();
+        let number = self.number(&own)?;
+        let Some(field) = parts().nth(1) else {
+            return Ok(number);
+        };
+        let (own, ty, _) = self.column(number);
+        let message = format!(
+            "cannot assign to field \"{}\" of column \"{own}\" because its type {} is not a composite type",
+            folded(field),
+            settings.name_of(ty)
+        );
+        Err(SqlError::new(sqlstate::DATATYPE_MISMATCH, message))
     }
 
     /// The column of the table that one is.

@@ -222,8 +222,7 @@ impl Session {
         let copied: Vec<&str> = positions.iter().map(column).collect();
         for (at, name) in copied.iter().enumerate() {
             if copied[..at].contains(name) {
-                let message = format!("column \"{name}\" specified more than once");
-                return Err(SqlError::new(sqlstate::DUPLICATE_COLUMN, message));
+                return Err(column_twice(name));
             }
         }
         let Wanted {
@@ -716,6 +715,13 @@ pub(super) fn names<'n>(names: impl Iterator<Item = &'n str>) -> String {
         .map(|name| format!("\"{}\"", name.replace('"', "\"\"")))
         .collect();
     quoted.join(", ")
+}
+
+/// `42701`.
+#[cold]
+pub(super) fn column_twice(name: &str) -> SqlError {
+    let message = format!("column \"{name}\" specified more than once");
+    SqlError::new(sqlstate::DUPLICATE_COLUMN, message)
 }
 
 #[cold]

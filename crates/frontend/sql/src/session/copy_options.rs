@@ -43,8 +43,7 @@ impl Columns {
             let at = copied.iter().position(|copied| copied == name);
             let at = at.ok_or_else(|| refuse(name))?;
             if std::mem::replace(&mut flags[at], true) {
-                let message = format!("column \"{name}\" specified more than once");
-                return Err(SqlError::new(sqlstate::DUPLICATE_COLUMN, message));
+                return Err(super::copy::column_twice(name));
             }
         }
         Ok(flags)

@@ -1,11 +1,12 @@
 //! COPY to the client: the rows of a table or a query, written as they come.
 
-use super::copy::{check_not_generated, format_of_copy, is_generated, names};
+use super::copy::{check_not_generated, column_twice, format_of_copy, is_generated, names};
 use super::copy_binary;
 use super::copy_options::Wanted;
 use super::copy_text::{Header, Lines, write_field};
 use super::run::{Given, Output};
 use super::{Session, gone};
+use crate::catalog::{Kind, Relation};
 use crate::error::{Result, SqlError};
 use crate::plan::ProgramKind;
 use crate::sqlstate;
@@ -23,18 +24,44 @@ impl Session {
         let binder = self.surroundings(&search_path, "").binder();
         let relation = binder.relation(name);
         let relation = relation.map_err(SqlError::without_place)?;
+        let wrong = |what: &str| {
+            let message = format!("cannot copy from {what} \"{}\"", relation.name);
+            SqlError::new(sqlstate::WRONG_OBJECT_TYPE, message)
+        };
+        match &relation.kind {
+            Kind::View(_) => {
+                let hint = "Try the COPY (SELECT ...) TO variant.";
+                return Err(wrong("view").with_hint(hint));
+            }
+            Kind::Sequence(_) => return Err(wrong("sequence")),
+            _ => {}
+        }
+        let folded: Vec<String> = columns.iter().map(crate::bind::folded).collect();
+        for (at, name) in folded.iter().enumerate() {
+            let known = match &relation.kind {
+                Kind::System(definition) => definition.columns.iter().any(|own| own.name == name),
+                _ => crate::plan::column_position(&relation, name).is_ok(),
+            };
+            if !known {
+                return Err(no_column(&relation, name));
+            }
+            if folded[..at].contains(name) {
+                return Err(column_twice(name));
+            }
+        }
+        let listed = || names(folded.iter().map(String::as_str));
         let Some(table) = relation.table() else {
             return Ok(if columns.is_empty() {
                 "*".to_owned()
             } else {
-                names(columns.iter().map(|column| column.value.as_str()))
+                listed()
             });
         };
         if !columns.is_empty() {
-            let folded = columns.iter().map(crate::bind::folded);
-            let positions = folded.filter_map(|name| table.schema.position(&name));
+            let positions = folded.iter();
+            let positions = positions.filter_map(|name| table.schema.position(name));
             check_not_generated(table, &positions.collect::<Vec<_>>())?;
-            return Ok(names(columns.iter().map(|column| column.value.as_str())));
+            return Ok(listed());
         }
         let given = (0..table.schema.len()).filter(|at| !is_generated(table, *at));
         let given: Vec<usize> = given.collect();
@@ -105,6 +132,16 @@ impl Session {
         sink.copy_done().map_err(gone)?;
         Ok(CommandTag::counted("COPY", rows))
     }
+}
+
+/// `42703`.
+#[cold]
+fn no_column(relation: &Relation, name: &str) -> SqlError {
+    let message = format!(
+        "column \"{name}\" of relation \"{}\" does not exist",
+        relation.name
+    );
+    SqlError::new(sqlstate::UNDEFINED_COLUMN, message)
 }
 
 /// A sink that rows are copied through.

@@ -15,7 +15,7 @@ use super::{Progress, Session, clock_time, gone, no_portal};
 use crate::bind::folded;
 use crate::error::{Result, SqlError};
 use crate::parse::MOVE;
-use crate::plan::writes_in_with;
+use crate::plan::{lock_of, writes_in_with};
 use crate::sqlstate;
 use crate::system::reg_text_in;
 use crate::wire::{CommandTag, Field, Format, OutputRow, Sink};
@@ -266,6 +266,41 @@ fn number(limit: &ast::ValueWithSpan) -> Result<i64> {
     })
 }
 
+/// That what a cursor is declared for is a query, and one whose rows stay where it can go back to them.
+///
+/// # Errors
+/// `42601` for what writes, `0A000` and `42P11` for locks.
+fn check_declared(declare: &ast::Declare, query: &ast::Query) -> Result<()> {
+    let word = match query.body.as_ref() {
+        ast::SetExpr::Insert(_) => "insert",
+        ast::SetExpr::Update(_) => "update",
+        ast::SetExpr::Delete(_) => "delete",
+        ast::SetExpr::Merge(_) => "merge",
+        _ => "",
+    };
+    if !word.is_empty() {
+        let message = format!("syntax error at or near \"{word}\"");
+        return Err(SqlError::syntax(message));
+    }
+    let Some(lock) = lock_of(query)? else {
+        return Ok(());
+    };
+    let (state, message, what) = if declare.hold == Some(true) {
+        let message = format!("DECLARE CURSOR WITH HOLD ... {lock} is not supported");
+        (sqlstate::FEATURE_NOT_SUPPORTED, message, "Holdable")
+    } else if declare.scroll == Some(true) {
+        let message = format!("DECLARE SCROLL CURSOR ... {lock} is not supported");
+        (sqlstate::FEATURE_NOT_SUPPORTED, message, "Scrollable")
+    } else if declare.sensitive == Some(true) {
+        let message = format!("DECLARE INSENSITIVE CURSOR ... {lock} is not valid");
+        (sqlstate::INVALID_CURSOR_DEFINITION, message, "Insensitive")
+    } else {
+        return Ok(());
+    };
+    let detail = format!("{what} cursors must be READ ONLY.");
+    Err(SqlError::new(state, message).with_detail(detail))
+}
+
 impl Session {
     /// DECLARE.
     pub(super) fn declare(
@@ -279,6 +314,7 @@ impl Session {
         else {
             return Err(SqlError::syntax("a cursor needs a name and a query"));
         };
+        check_declared(declare, query)?;
         if writes_in_with(query) {
             let text = "DECLARE CURSOR must not contain data-modifying statements in WITH";
             return Err(SqlError::new(sqlstate::FEATURE_NOT_SUPPORTED, text));

@@ -7,10 +7,13 @@ use super::{Session, TransactionStatus};
 use crate::direct::{Rows, RowsColumn, check_complete, no_copy};
 use crate::error::{Result, SqlError};
 use crate::parse::with_stack;
+use crate::plan::Program;
 use crate::sqlstate;
+use crate::system::reg_text_in;
 use crate::wire::Sink;
 use sqlparser::ast::Statement;
-use vellum_row::{Typmod, Value, cast, is_ready};
+use vellum_base::maps::HashMap;
+use vellum_row::{Type, Typmod, Value, cast, is_ready};
 
 impl Session {
     /// Runs one statement. Its rows are returned if it reads or changes rows; what a command has to say is told to the sink.
@@ -105,6 +108,7 @@ impl Session {
             bound: Some(&program),
         };
         let tag = self.run_program(&prepared, given, &[], Output::Values(&mut rows))?;
+        let names = self.names_in(&program, &rows);
         self.end_implicit()?;
         let columns = program.columns.iter().map(|column| RowsColumn {
             name: column.name.clone(),
@@ -115,6 +119,31 @@ impl Session {
             columns: columns.collect(),
             rows,
             affected: tag.rows.unwrap_or(0),
+            forms: self.settings.forms.clone(),
+            names,
         }))
+    }
+
+    /// The names of the oids in arrays of what is a name as text.
+    fn names_in(&self, program: &Program, rows: &[Vec<Value>]) -> HashMap<(Type, u32), String> {
+        let mut names = HashMap::default();
+        for (number, column) in program.columns.iter().enumerate() {
+            let element = match column.ty {
+                Type::Array(element) if element.ty().is_reg() => element.ty(),
+                _ => continue,
+            };
+            let search_path = self.search_path();
+            let arrays = rows.iter().filter_map(|row| match row.get(number) {
+                Some(Value::Array(array)) => Some(array),
+                _ => None,
+            });
+            for value in arrays.flat_map(|array| array.as_ref().items()) {
+                if let Value::Oid(oid) = value {
+                    let name = || reg_text_in(self.image(), &search_path, element, oid);
+                    names.entry((element, oid)).or_insert_with(name);
+                }
+            }
+        }
+        names
     }
 }

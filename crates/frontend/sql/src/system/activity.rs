@@ -4,6 +4,7 @@
 
 use super::roles::DATABASE_OID;
 use super::{Scan, Spec, locks, text};
+use crate::catalog::READ_ALL_STATS;
 use crate::database::DATABASE;
 use crate::error::Result;
 use crate::parse::without_passwords;
@@ -186,7 +187,7 @@ fn pg_stat_database(scan: &Scan<'_>, rows: &mut Vec<Vec<Value>>) -> Result<()> {
 /// Of the sessions of others, an ordinary user sees that they are there.
 fn pg_stat_activity(scan: &Scan<'_>, rows: &mut Vec<Vec<Value>>) -> Result<()> {
     let env = scan.env;
-    let all = env.check_superuser("").is_ok();
+    let all = env.catalog.is_member(&env.options.user, READ_ALL_STATS);
     let waits = env.shared.waits.all();
     for activity in env.shared.activities.all() {
         let shown = all || activity.user == env.options.user;

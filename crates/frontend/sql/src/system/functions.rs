@@ -158,6 +158,7 @@ pub(crate) fn ask(env: &Env<'_>, function: F, arguments: &[Value]) -> Result<Val
         | F::HasColumnPrivilege
         | F::HasSchemaPrivilege
         | F::HasDatabasePrivilege
+        | F::HasFunctionPrivilege
         | F::HasTypePrivilege
         | F::HasLanguagePrivilege
         | F::HasTablespacePrivilege
@@ -194,6 +195,11 @@ pub(crate) fn ask(env: &Env<'_>, function: F, arguments: &[Value]) -> Result<Val
         F::MyTempSchema => Value::Oid(env.own_temporary().unwrap_or(0)),
         F::IsOtherTempSchema => {
             Value::Bool(env.catalog.is_temporary(first) && env.own_temporary() != Some(first))
+        }
+        F::CurrentQuery => {
+            let mut all = env.shared.activities.all().into_iter();
+            let own = all.find(|session| session.pid == env.options.process_id);
+            own.map_or(Value::Null, |own| Value::text(&*own.now().query))
         }
         F::TransactionNumber => Value::Int8(env.transaction_number),
         F::CancelBackend => signals::signal(env, value(0), Signal::Cancel)?,

@@ -70,6 +70,8 @@ pub(super) fn ask(env: &Env<'_>, function: F, arguments: &[Value]) -> Result<Val
             let mut all = wanted.iter();
             all.any(|(right, _)| env.catalog.allows_in_database(&role, *right))
         }
+        // All are everybody's; a name has to be one.
+        F::HasFunctionPrivilege => oid(Type::Regprocedure)?.is_some(),
         F::HasTypePrivilege => {
             let Some(oid) = oid(Type::Regtype)? else {
                 return Ok(Value::Null);

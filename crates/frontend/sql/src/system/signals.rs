@@ -1,5 +1,6 @@
 //! Functions that act on sessions: `pg_cancel_backend`, `pg_terminate_backend`, `pg_sleep`, advisory locks.
 
+use crate::catalog::{Oid, SIGNAL_BACKEND};
 use crate::error::{Fields, Result, SqlError};
 use crate::expr::AdvisoryAction;
 use crate::lock::{AdvisoryKey, AdvisoryLock};
@@ -61,7 +62,9 @@ pub(super) fn signal(env: &Env<'_>, pid: ValueRef<'_>, signal: Signal) -> Result
     if target.is_some_and(|role| role.superuser) && !own.is_some_and(|role| role.superuser) {
         return refused(format!("must be a superuser to {verb} superuser {what}"));
     }
-    if !env.rights.has_rights_of(&env.options.user, target_oid) {
+    let allowing = [target_oid, SIGNAL_BACKEND];
+    let has_rights_of = |role: Oid| env.rights.has_rights_of(&env.options.user, role);
+    if !allowing.into_iter().any(has_rights_of) {
         return refused(format!(
             "must be a member of the role whose {whose} or member of pg_signal_backend"
         ));

@@ -501,3 +501,38 @@ fn a_copy_that_waits_for_data_is_shown_as_active() {
     one.session.copy_done(&mut Heard::default()).unwrap();
     assert_eq!(other.ok(state), "idle");
 }
+
+/// Symptom: COPY of a view and of a sequence told rows, and a column that was named twice came twice. Answers are PostgreSQL 15's.
+#[test]
+fn regress_copy_tells_rows_of_tables_only_and_each_column_once() {
+    let mut client = Client::new();
+    client.ok("create table t (a int, b text); create view v as select * from t; create sequence s; create index i on t (a)");
+    let mut refused = |text: &str| {
+        let mut heard = Heard::default();
+        let error = client.session.simple_query(text, &mut heard).unwrap_err();
+        assert!(heard.copied.is_empty());
+        format!("{} {}", error.sqlstate(), error.message())
+    };
+    for (text, wanted) in [
+        ("copy v to stdout", "42809 cannot copy from view \"v\""),
+        ("copy v (a) to stdout", "42809 cannot copy from view \"v\""),
+        ("copy s to stdout", "42809 cannot copy from sequence \"s\""),
+        ("copy i to stdout", "42809 \"i\" is an index"),
+        (
+            "copy t (a, b, a) to stdout",
+            "42701 column \"a\" specified more than once",
+        ),
+        (
+            "copy t (nope) to stdout",
+            "42703 column \"nope\" of relation \"t\" does not exist",
+        ),
+        (
+            "copy pg_class (nope) to stdout",
+            "42703 column \"nope\" of relation \"pg_class\" does not exist",
+        ),
+    ] {
+        assert_eq!(refused(text), wanted);
+    }
+    client.ok("insert into t values (1, 'x')");
+    assert_eq!(client.hear("copy t (b, a) to stdout").copied, b"x\t1\n");
+}

@@ -155,3 +155,34 @@ fn rows_are_arrow_batches_of_arrows_own_types() {
     let nan = database.sql("select 'NaN'::numeric(5,2)", &[]).unwrap();
     assert_eq!(state(nan.batches(1)), "22003");
 }
+
+#[test]
+fn regress_texts_of_batches_are_what_the_session_writes() {
+    // Symptom: enums came as numbers, times in arrays in UTC, arrays of regclass as oids. Cause: batches were written with the settings of no session.
+    let database = database();
+    let mut session = database.connect().unwrap();
+    let made = [
+        "create type mood as enum ('sad', 'glad')",
+        "create table t (m mood, ms mood[], at timestamptz[], r regclass[], b bytea[])",
+        "set timezone = 'Asia/Tokyo'",
+        "set bytea_output = 'escape'",
+        "insert into t values ('glad', '{sad,glad}', '{2024-01-01 00:00:00+00}', '{t,pg_class,1}', array['\\x41'::bytea])",
+    ];
+    for text in made {
+        session.sql(text, &[]).unwrap();
+    }
+    let rows = session.sql("select *, row(m, at) from t", &[]).unwrap();
+    // What is changed behind it changes nothing.
+    session.sql("set timezone = 'UTC'", &[]).unwrap();
+    let batches = rows.batches(10).unwrap();
+    let text = |column: usize| {
+        let column = batches[0].column(column);
+        column.as_string::<i32>().value(0).to_owned()
+    };
+    assert_eq!(text(0), "glad");
+    assert_eq!(text(1), "{sad,glad}");
+    assert_eq!(text(2), "{\"2024-01-01 09:00:00+09\"}");
+    assert_eq!(text(3), "{t,pg_class,1}");
+    assert_eq!(text(4), "{A}");
+    assert_eq!(text(5), "(glad,\"{\"\"2024-01-01 09:00:00+09\"\"}\")");
+}
