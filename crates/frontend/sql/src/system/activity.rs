@@ -187,7 +187,7 @@ fn pg_stat_database(scan: &Scan<'_>, rows: &mut Vec<Vec<Value>>) -> Result<()> {
 /// Of the sessions of others, an ordinary user sees that they are there.
 fn pg_stat_activity(scan: &Scan<'_>, rows: &mut Vec<Vec<Value>>) -> Result<()> {
     let env = scan.env;
-    let all = env.catalog.is_member(&env.options.user, READ_ALL_STATS);
+    let all = env.rights.has_rights_of(&env.options.user, READ_ALL_STATS);
     let waits = env.shared.waits.all();
     for activity in env.shared.activities.all() {
         let shown = all || activity.user == env.options.user;
