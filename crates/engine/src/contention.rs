@@ -70,11 +70,15 @@ impl Transaction {
         if found.seen {
             return Ok(Newest::Seen { live });
         }
-        let running = found
-            .writer
-            .and_then(|version| self.engine().blocker(version));
-        Ok(match running {
-            Some(by) => Newest::Running { live, by },
+        Ok(match found.running.zip(found.writer) {
+            Some((transaction, version)) => {
+                let transaction = transaction.into();
+                let by = Blocker {
+                    transaction,
+                    version,
+                };
+                Newest::Running { live, by }
+            }
             None => Newest::Committed { live },
         })
     }
