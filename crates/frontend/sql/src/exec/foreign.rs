@@ -190,10 +190,9 @@ impl Run<'_, '_> {
                 self.locks.release_to(before);
                 return Err(self.waits_for(Obstacle::Writer(by)));
             }
-            // Whoever changes it leaves its key alone, or has inserted it and may take that back.
-            Newest::Running { live: true, .. } => {
-                self.transaction.get(storage, &key, |_| ())?.is_some()
-            }
+            // Whoever changes it leaves its key alone, or has inserted it and may take that back: then what is beneath counts, as of now. The statement's
+            // snapshot may still show one that was deleted since.
+            Newest::Running { live: true, .. } => self.committed(storage, &key, |_| ())?.is_some(),
         };
         if there {
             return Ok(Ok(()));
