@@ -82,6 +82,15 @@ impl Transaction {
             None => Newest::Committed { live },
         })
     }
+
+    /// The last key at which anything stands, whoever sees it: rows that are not committed count, and rows that were deleted as long as they are not
+    /// cleaned away. For who makes keys that nobody else has.
+    ///
+    /// # Errors
+    /// As [`Transaction::newest`].
+    pub fn last_key(&self, table: &Table) -> Result<Option<Vec<u8>>> {
+        self.read_operation(|| self.with_rows(table, |rows| rows.last_key()))
+    }
 }
 
 impl Database {

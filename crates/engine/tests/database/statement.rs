@@ -208,6 +208,33 @@ fn regress_what_is_being_taken_back_is_never_told_to_be_committed() {
     }
 }
 
+#[test]
+fn the_last_key_is_told_whoever_sees_its_row() {
+    let database = database();
+    let table = database.retry(|tx| tx.create_table("t")).unwrap();
+    let tx = database.begin_with(options()).unwrap();
+    let last = || tx.last_key(&table).unwrap();
+    assert_eq!(last(), None);
+    let writer = database.begin().unwrap();
+    for number in 0..2000u32 {
+        writer.insert(&table, &key(number), &[7; 50]).unwrap();
+    }
+    assert_eq!(last(), Some(key(1999).to_vec()));
+    writer.commit().unwrap();
+    let writer = database.begin().unwrap();
+    for number in 0..2000u32 {
+        assert!(writer.delete(&table, &key(number)).unwrap());
+    }
+    assert_eq!(writer.last_key(&table).unwrap(), Some(key(1999).to_vec()));
+    writer.rollback().unwrap();
+    // Leaves on the right that are empty.
+    let writer = database.begin().unwrap();
+    writer.insert(&table, b"\xff", b"").unwrap();
+    assert_eq!(last(), Some(b"\xff".to_vec()));
+    writer.rollback().unwrap();
+    assert_eq!(last(), Some(key(1999).to_vec()));
+}
+
 /// A table of rows `k0` to `k9`, with a unique and another index where `indexed`; and two that are empty.
 fn tables(database: &Database, indexed: bool) -> [Table; 3] {
     database

@@ -37,26 +37,29 @@ pub(crate) struct Taken {
 
 impl Runtime {
     /// Key of a new row of a table without primary key: ascending, so that rows are appended.
-    ///
-    /// The first call looks for the last key. Every row that was written since the database was opened has come through
-    /// here, so all that the look could miss are none.
     pub fn draw_row(&self, transaction: &Transaction, table: &vellum::Table) -> Result<u64> {
         if self.next_row.load(Ordering::Acquire) == 0 {
-            let last = last_row(transaction, table)?;
-            // Only one who comes first sets it. Acquire/Release: pairs with itself.
-            let _ =
-                self.next_row
-                    .compare_exchange(0, last + 1, Ordering::AcqRel, Ordering::Acquire);
-        }
+            let last = transaction.last_key(table)?;
+            let last = last.as_deref().and_then(<[u8]>::first_chunk::<8>);
+            let next = last.map_or(0, |key| u64::from_be_bytes(*key)) + 1;
+        self.know_rows(transaction, table)?;
         Ok(self.next_row.fetch_add(1, Ordering::AcqRel))
     }
-}
 
-fn last_row(transaction: &Transaction, table: &vellum::Table) -> Result<u64> {
-    let mut cursor = transaction.cursor(table, ..)?;
-    let last = cursor.prev()?;
-    let key = last.and_then(|(key, _)| key.first_chunk::<8>());
-    Ok(key.map_or(0, |key| u64::from_be_bytes(*key)))
+    /// Looks for the last key that rows have, unless that is known: before the first key is drawn, and before the transaction gives the
+    /// table another place for its rows, which it may take back.
+    ///
+    /// What counts is what stands there, not what the transaction sees: it may have deleted the last rows itself. Every row that was written since the
+    /// database was opened has come through here, so all that the look could miss are rows that were deleted since, and are
+    /// cleaned away: such a key is drawn again, and is to old snapshots what one is that is deleted and inserted again in a table with a key.
+    pub fn know_rows(&self, transaction: &Transaction, table: &vellum::Table) -> Result<()> {
+            // Only one who comes first sets it. Acquire/Release: pairs with itself.
+            let _ = self
+                .next_row
+                .compare_exchange(0, next, Ordering::AcqRel, Ordering::Acquire);
+        }
+        Ok(())
+    }
 }
 
 /// All of them.
