@@ -465,9 +465,10 @@ fn path(foreign: &Foreign, own: bool, value: impl Fn(usize) -> Value) -> (Access
                 own == target || (own.is_integer() && target.is_integer())
             })
         };
-        let in_key = |number| {
-            let column = keys.column(number);
-            column.is_some_and(|at| foreign.columns.contains(&at))
+        // Each column of the key is one of the index's first: that may have one twice, and say nothing of another.
+        let place = |part| {
+            let at = keys.column(part)?;
+            foreign.columns.iter().position(|own| *own == at)
         };
         keys.predicate.is_none() && (0..width).all(in_key) && (own || same_types())
     };
