@@ -3,7 +3,7 @@
 use super::{Gate, Oid};
 use crate::error::Result;
 use std::sync::Arc;
-use vellum::Transaction;
+use vellum::{PendingCommit, Transaction};
 use vellum_base::maps::HashMap;
 use vellum_sync::Mutex;
 use vellum_sync::atomic::{AtomicU64, Ordering};
@@ -24,7 +24,7 @@ pub(crate) struct Runtime {
 }
 
 /// Values of a sequence that may be given out without asking the store.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Taken {
     /// The last value that was given out, or the one that comes next if `called` is false.
     pub last: i64,
@@ -33,15 +33,13 @@ pub(crate) struct Taken {
     /// How many more values the store knows as given out, if the increment is `step`.
     pub ahead: u64,
     pub step: i64,
+    /// The last commit of what the store knows, if that may not be durable yet.
+    pub stored: Option<PendingCommit>,
 }
 
 impl Runtime {
     /// Key of a new row of a table without primary key: ascending, so that rows are appended.
     pub fn draw_row(&self, transaction: &Transaction, table: &vellum::Table) -> Result<u64> {
-        if self.next_row.load(Ordering::Acquire) == 0 {
-            let last = transaction.last_key(table)?;
-            let last = last.as_deref().and_then(<[u8]>::first_chunk::<8>);
-            let next = last.map_or(0, |key| u64::from_be_bytes(*key)) + 1;
         self.know_rows(transaction, table)?;
         Ok(self.next_row.fetch_add(1, Ordering::AcqRel))
     }
@@ -53,6 +51,10 @@ impl Runtime {
     /// database was opened has come through here, so all that the look could miss are rows that were deleted since, and are
     /// cleaned away: such a key is drawn again, and is to old snapshots what one is that is deleted and inserted again in a table with a key.
     pub fn know_rows(&self, transaction: &Transaction, table: &vellum::Table) -> Result<()> {
+        if self.next_row.load(Ordering::Acquire) == 0 {
+            let last = transaction.last_key(table)?;
+            let last = last.as_deref().and_then(<[u8]>::first_chunk::<8>);
+            let next = last.map_or(0, |key| u64::from_be_bytes(*key)) + 1;
             // Only one who comes first sets it. Acquire/Release: pairs with itself.
             let _ = self
                 .next_row
