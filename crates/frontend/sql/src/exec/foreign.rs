@@ -97,7 +97,8 @@ impl Run<'_, '_> {
         for foreign in &keys.referred {
             let columns = &foreign.target_columns;
             let null = columns.iter().any(|at| old[*at].is_null());
-            if foreign.off.target || null || new.is_some_and(|new| same(old, new, columns)) {
+            let stays = || new.is_some_and(|new| same_image(old, new, columns));
+            if foreign.off.target || null || stays() {
                 continue;
             }
             let action = foreign.action(new.is_some());
@@ -470,7 +471,9 @@ fn path(foreign: &Foreign, own: bool, value: impl Fn(usize) -> Value) -> (Access
             let at = keys.column(part)?;
             foreign.columns.iter().position(|own| *own == at)
         };
-        keys.predicate.is_none() && (0..width).all(in_key) && (own || same_types())
+        let has = |number| (0..width).any(|part| place(part) == Some(number));
+        let all = (0..width).all(has);
+        keys.predicate.is_none() && all && (own || same_types())
     };
     let Some(index) = (0..table.indexes.len()).find(fits) else {
         return (Access::all(), false);
@@ -512,9 +515,19 @@ fn equal(
     Ok(compare(own.as_ref(), target.as_ref()).is_eq())
 }
 
-pub(super) fn same(old: &[Value], new: &[Value], columns: &[usize]) -> bool {
+fn same(old: &[Value], new: &[Value], columns: &[usize]) -> bool {
     let mut columns = columns.iter();
     columns.all(|at| compare(old[*at].as_ref(), new[*at].as_ref()).is_eq())
+}
+
+/// Whether a referred key is what it was to the last digit: 1.0 that becomes 1.00 is another one to its actions, as in PostgreSQL.
+fn same_image(old: &[Value], new: &[Value], columns: &[usize]) -> bool {
+    let mut columns = columns.iter();
+    columns.all(|at| match (&old[*at], &new[*at]) {
+        (Value::Float4(old), Value::Float4(new)) => old.to_bits() == new.to_bits(),
+        (Value::Float8(old), Value::Float8(new)) => old.to_bits() == new.to_bits(),
+        (old, new) => old == new,
+    })
 }
 
 /// `Key (a, b)=(1, 2)`, for details.
