@@ -70,13 +70,26 @@ impl Transaction {
         if found.seen {
             return Ok(Newest::Seen { live });
         }
-        let running = found
-            .writer
-            .and_then(|version| self.engine().blocker(version));
-        Ok(match running {
-            Some(by) => Newest::Running { live, by },
+        Ok(match found.running.zip(found.writer) {
+            Some((transaction, version)) => {
+                let transaction = transaction.into();
+                let by = Blocker {
+                    transaction,
+                    version,
+                };
+                Newest::Running { live, by }
+            }
             None => Newest::Committed { live },
         })
+    }
+
+    /// The last key at which anything stands, whoever sees it: rows that are not committed count, and rows that were deleted as long as they are not
+    /// cleaned away. For who makes keys that nobody else has.
+    ///
+    /// # Errors
+    /// As [`Transaction::newest`].
+    pub fn last_key(&self, table: &Table) -> Result<Option<Vec<u8>>> {
+        self.read_operation(|| self.with_rows(table, |rows| rows.last_key()))
     }
 }
 

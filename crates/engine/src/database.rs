@@ -7,7 +7,7 @@ use crate::engine::Engine;
 use crate::error::{Family, Result};
 use crate::open;
 use crate::options::TransactionOptions;
-use crate::transaction::Transaction;
+use crate::transaction::{PendingCommit, Transaction};
 use std::any::Any;
 use std::path::Path;
 use std::sync::{Arc, OnceLock, Weak};
@@ -237,8 +237,30 @@ impl Database {
     pub fn retry_with<R>(
         &self,
         options: TransactionOptions,
-        mut work: impl FnMut(&Transaction) -> Result<R>,
+        work: impl FnMut(&Transaction) -> Result<R>,
     ) -> Result<R> {
+        let (result, ()) = self.retry_until(options, work, Transaction::commit)?;
+        Ok(result)
+    }
+
+    /// As [`Database::retry_with`], without waiting for the commit, whatever the durability.
+    ///
+    /// # Errors
+    /// As [`Database::retry_with`], but for what the flush would report.
+    pub fn retry_deferred<R>(
+        &self,
+        options: TransactionOptions,
+        work: impl FnMut(&Transaction) -> Result<R>,
+    ) -> Result<(R, PendingCommit)> {
+        self.retry_until(options, work, Transaction::commit_deferred)
+    }
+
+    fn retry_until<R, C>(
+        &self,
+        options: TransactionOptions,
+        mut work: impl FnMut(&Transaction) -> Result<R>,
+        commit: impl Fn(Transaction) -> Result<C>,
+    ) -> Result<(R, C)> {
         let mut random = None;
         let mut tries = 0;
         loop {
@@ -247,8 +269,8 @@ impl Database {
             // What `work` kept to itself counts, too: the transaction is over.
             let swallowed = transaction.ended_by().filter(|_| done.is_ok());
             let error = match swallowed.map_or(done, Err) {
-                Ok(result) => match transaction.commit() {
-                    Ok(()) => return Ok(result),
+                Ok(result) => match commit(transaction) {
+                    Ok(committed) => return Ok((result, committed)),
                     Err(error) => error,
                 },
                 Err(error) => {

@@ -4,6 +4,7 @@ use crate::support::{by_value, fresh, key, rows, small};
 use std::sync::Arc;
 use vellum::{Config, Database, Error, Isolation, Newest, Table, Transaction, TransactionOptions};
 use vellum_io::MemoryDirectory;
+use vellum_sync::test_point::TestPoints;
 
 fn database() -> Database {
     let config = Config::default()
@@ -149,6 +150,89 @@ fn what_stands_newest_is_told_whoever_wrote_it() {
     assert_eq!(newest(b"new"), Newest::Seen { live: true });
     tx.delete(&table, b"new").unwrap();
     assert_eq!(newest(b"new"), Newest::Seen { live: false });
+}
+
+/// Its writer rolls back while it is looked at. Symptom: the row passed for one that was committed.
+#[test]
+fn regress_what_is_being_taken_back_is_never_told_to_be_committed() {
+    for delete in [false, true] {
+        let database = database();
+        let table = database
+            .retry(|tx| {
+                let table = tx.create_table("t")?;
+                tx.insert(&table, b"deleted", b"")?;
+                Ok(table)
+            })
+            .unwrap();
+        let (key, live): (&[u8], bool) = match delete {
+            true => (b"deleted", false),
+            false => (b"new", true),
+        };
+        let writer = database.begin().unwrap();
+        match delete {
+            true => assert!(writer.delete(&table, key).unwrap()),
+            false => writer.insert(&table, key, b"").unwrap(),
+        }
+        let id = writer.id();
+        let tx = database.begin_with(options()).unwrap();
+        let points = TestPoints::new();
+        let pause = points.pause("newest: between row and writer");
+        let found = std::thread::scope(|scope| {
+            let pause = &pause;
+            let ends = scope.spawn(move || {
+                pause.wait_reached();
+                let undoes = std::thread::spawn(move || writer.rollback());
+                // It has ended by then, unless it waits for the look.
+                std::thread::sleep(std::time::Duration::from_millis(100));
+                pause.release();
+                undoes.join().unwrap().unwrap();
+            });
+            let entered = points.enter();
+            let found = tx.newest(&table, key).unwrap();
+            drop(entered);
+            ends.join().unwrap();
+            found
+        });
+        match found {
+            Newest::Running { live: told, by } if by.transaction() == id => {
+                assert_eq!(told, live);
+                assert!(!database.is_running(&by));
+            }
+            other => panic!("{other:?}"),
+        }
+        let after = match delete {
+            true => Newest::Seen { live: true },
+            false => Newest::Nothing,
+        };
+        assert_eq!(tx.newest(&table, key).unwrap(), after);
+    }
+}
+
+#[test]
+fn the_last_key_is_told_whoever_sees_its_row() {
+    let database = database();
+    let table = database.retry(|tx| tx.create_table("t")).unwrap();
+    let tx = database.begin_with(options()).unwrap();
+    let last = || tx.last_key(&table).unwrap();
+    assert_eq!(last(), None);
+    let writer = database.begin().unwrap();
+    for number in 0..2000u32 {
+        writer.insert(&table, &key(number), &[7; 50]).unwrap();
+    }
+    assert_eq!(last(), Some(key(1999).to_vec()));
+    writer.commit().unwrap();
+    let writer = database.begin().unwrap();
+    for number in 0..2000u32 {
+        assert!(writer.delete(&table, &key(number)).unwrap());
+    }
+    assert_eq!(writer.last_key(&table).unwrap(), Some(key(1999).to_vec()));
+    writer.rollback().unwrap();
+    // Leaves on the right that are empty.
+    let writer = database.begin().unwrap();
+    writer.insert(&table, b"\xff", b"").unwrap();
+    assert_eq!(last(), Some(b"\xff".to_vec()));
+    writer.rollback().unwrap();
+    assert_eq!(last(), Some(key(1999).to_vec()));
 }
 
 /// A table of rows `k0` to `k9`, with a unique and another index where `indexed`; and two that are empty.

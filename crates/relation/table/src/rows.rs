@@ -288,6 +288,14 @@ impl Rows<'_> {
         Ok(self.store.newest(&view, &self.shape.tree, key, scratch)?)
     }
 
+    /// The last key that the table's tree has, whoever sees what stands there: tombstones count.
+    ///
+    /// # Errors
+    /// Storage errors.
+    pub fn last_key(&self) -> Result<Option<Vec<u8>>> {
+        Ok(self.shape.tree.last_key()?)
+    }
+
     /// Deletes a key. Returns whether it existed.
     ///
     /// # Errors

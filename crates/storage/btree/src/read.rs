@@ -424,6 +424,28 @@ impl Tree {
         self.check_fences(into, seek)
     }
 
+    /// The last key of the tree, whatever stands at it.
+    ///
+    /// # Errors
+    /// As [`Tree::read_leaf`].
+    pub fn last_key(&self) -> Result<Option<Vec<u8>>> {
+        let mut leaf = LeafCopy::new(self.context().page_size());
+        let mut beyond: Option<Vec<u8>> = None;
+        loop {
+            let seek = beyond.as_deref().map_or(Seek::Last, Seek::Before);
+            self.read_leaf(seek, &mut leaf)?;
+            if let Some(last) = leaf.position().checked_sub(1) {
+                let mut key = Vec::new();
+                leaf.key(last, &mut key);
+                return Ok(Some(key));
+            }
+            match leaf.lower_fence() {
+                Some(fence) => beyond = Some(fence.to_vec()),
+                None => return Ok(None),
+            }
+        }
+    }
+
     /// Whoever walks over leaves seeks each at a fence of the one before: one that does not lead further, which a damaged one may not, would be come back to for
     /// ever.
     #[inline]

@@ -1,6 +1,7 @@
 //! What stands newest at a key, whoever wrote it: what a lock on the row is decided by.
 //!
-//! Concurrency: looked at under the leaf's latch, so that the version is the newest when its writer is asked after.
+//! Concurrency: the writer is asked after under the leaf's latch. Who rolls back needs that latch to revert the version, so a writer that runs no more by then has
+//! committed. Asked behind the latch, one that has rolled back meanwhile would pass for one that has committed.
 
 use crate::error::Result;
 use crate::fat::update::broken_row;
@@ -8,7 +9,7 @@ use crate::read::View;
 use crate::store::VersionStore;
 use crate::write::{Scratch, copy_newest, may_overwrite};
 use vellum_btree::Tree;
-use vellum_txn::VersionStamp;
+use vellum_txn::{TransactionId, VersionStamp};
 
 /// The newest version of a row.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -19,6 +20,8 @@ pub struct Newest {
     pub seen: bool,
     /// Who wrote it; `None` if everybody sees it.
     pub writer: Option<VersionStamp>,
+    /// The transaction that wrote it, if it is not `seen` and has not ended.
+    pub running: Option<TransactionId>,
 }
 
 impl VersionStore {
@@ -41,10 +44,16 @@ impl VersionStore {
         let mut row = Vec::new();
         let header = copy_newest(&leaf, &mut row).ok_or_else(|| broken_row(tree))?;
         let writer = header.writer.map(|writer| writer.version);
+        let unseen = writer.filter(|version| !may_overwrite(view, &header, version));
+        vellum_sync::test_point!("newest: between row and writer");
+        let domain = view.transaction.domain();
+        let running = unseen.and_then(|version| domain.running_writer(&version));
+        drop(leaf);
         Ok(Some(Newest {
             live: !header.shape.tombstone,
-            seen: writer.is_none_or(|version| may_overwrite(view, &header, &version)),
+            seen: unseen.is_none(),
             writer,
+            running,
         }))
     }
 }

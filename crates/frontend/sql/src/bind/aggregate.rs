@@ -3,12 +3,12 @@
 use super::call::undefined;
 use super::{Binder, Bound, COMPARED_MAX};
 use crate::error::{Result, SqlError};
-use crate::expr::{Expr, no_polymorphic_type};
+use crate::expr::{Casting, Expr, no_polymorphic_type};
 use crate::plan::{SortBy, SortKey};
 use crate::sqlstate;
 use sqlparser::ast;
 use vellum_row::moments::{Pairing, Spread};
-use vellum_row::{CastContext, Settings, Type, Typmod, Value, ValueRef, cast};
+use vellum_row::{CastContext, Settings, Type, Typmod, Value, ValueRef};
 
 /// An aggregate of a query.
 #[derive(Clone, Debug, PartialEq)]
@@ -688,7 +688,7 @@ fn without_cast(expr: &Expr) -> &Expr {
     match expr {
         Expr::Cast {
             operand,
-            explicit: false,
+            casting: Casting::Implicit | Casting::Compared,
             ..
         } => operand,
         other => other,
@@ -703,12 +703,12 @@ pub(super) fn constant_of(expr: &Expr) -> Result<Option<Value>> {
             operand,
             ty,
             typmod,
-            explicit,
+            casting,
         } => match constant_of(operand)? {
             Some(value) if value.is_null() => Some(value),
             Some(value) => {
                 let settings = Settings::default();
-                Some(cast(value.as_ref(), *ty, *typmod, *explicit, &settings)?)
+                Some(casting.apply(value.as_ref(), *ty, *typmod, &settings)?)
             }
             None => None,
         },

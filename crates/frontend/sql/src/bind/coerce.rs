@@ -2,7 +2,7 @@
 
 use super::{Binder, Bound, ParamCast};
 use crate::error::{Result, SqlError};
-use crate::expr::{Expr, common_of};
+use crate::expr::{Casting, Expr, common_of};
 use crate::sqlstate;
 use sqlparser::ast;
 use vellum_row::{CastContext, Type, Typmod, Value, cast, cast_between, input};
@@ -75,7 +75,7 @@ impl Binder<'_> {
             operand: Box::new(bound.expr),
             ty,
             typmod,
-            explicit,
+            casting: Casting::of(explicit),
         })
     }
 
@@ -90,7 +90,7 @@ impl Binder<'_> {
             operand: Box::new(Expr::Param(number)),
             ty,
             typmod,
-            explicit,
+            casting: Casting::of(explicit),
         }
     }
 
@@ -111,7 +111,7 @@ impl Binder<'_> {
                         operand: Box::new(Expr::Const(value)),
                         ty,
                         typmod,
-                        explicit,
+                        casting: Casting::of(explicit),
                     });
                 }
                 // What a literal's text means depends on an interval's fields; other modifiers cut or refuse the value.
@@ -138,7 +138,7 @@ impl Binder<'_> {
                 operand: Box::new(other),
                 ty,
                 typmod,
-                explicit,
+                casting: Casting::of(explicit),
             }),
         }
     }

@@ -6,7 +6,7 @@
 use super::{Binder, Bound, ScopeColumn, ScopeTable};
 use crate::catalog::{Domain, Oid, Relation};
 use crate::error::{Result, SqlError};
-use crate::expr::{Builtin, DomainRules, Expr, NESTED_MAX};
+use crate::expr::{Builtin, Casting, DomainRules, Expr, NESTED_MAX};
 use crate::parse::{too_deep, with_stack};
 use sqlparser::ast;
 use std::cell::RefCell;
@@ -76,7 +76,7 @@ impl Binder<'_> {
                         operand: Box::new(bound.expr),
                         ty,
                         typmod: Typmod::NONE,
-                        explicit: true,
+                        casting: Casting::Explicit,
                     },
                     ..bound
                 },

@@ -3,12 +3,12 @@
 use super::array::named_operator;
 use super::{Binder, Bound};
 use crate::error::{Result, SqlError};
-use crate::expr::{Builtin, CatalogFunction, Comparison, Expr, find_scalar};
+use crate::expr::{Builtin, Casting, CatalogFunction, Comparison, Expr, find_scalar};
 use crate::sqlstate;
 use sqlparser::ast::BinaryOperator;
 use std::borrow::Cow;
 use vellum_row::arithmetic::{Operator, resolve};
-use vellum_row::{CastContext, Type, Typmod, Value, cast_between};
+use vellum_row::{CastContext, Type, Typmod, Value, cast, cast_between};
 
 /// The number of a transaction as an integer.
 fn number_of(bound: Bound) -> Bound {
@@ -16,7 +16,7 @@ fn number_of(bound: Bound) -> Bound {
         operand: Box::new(bound.expr),
         ty: Type::Int8,
         typmod: Typmod::NONE,
-        explicit: true,
+        casting: Casting::Explicit,
     };
     Bound {
         start: bound.start,
@@ -218,6 +218,21 @@ impl Binder<'_> {
             Some(own) if own.is_plain_text() && ty.is_plain_text() => Ok(bound.expr),
             Some(own) if own.is_oid() && ty.is_oid() => Ok(bound.expr),
             Some(own) if own.is_network() && ty.is_network() => Ok(bound.expr),
+            Some(Type::Date) if matches!(ty, Type::Timestamp | Type::Timestamptz) => {
+                let typmod = Typmod::NONE;
+                // What is no moment has no text as one, and stays a date.
+                if let Expr::Const(value) = &bound.expr
+                    && let Ok(value) = cast(value.as_ref(), ty, typmod, false, self.settings)
+                {
+                    return Ok(Expr::Const(value));
+                }
+                Ok(Expr::Cast {
+                    operand: Box::new(bound.expr),
+                    ty,
+                    typmod,
+                    casting: Casting::Compared,
+                })
+            }
             // There are no comparisons of cidr and of varchar: beside one stands an inet, a text.
             None if matches!(ty, Type::Cidr | Type::Varchar) => {
                 let ty = match ty {
@@ -349,7 +364,7 @@ fn typed_null(operand: Expr, ty: Type) -> Expr {
             operand: Box::new(operand),
             ty,
             typmod: Typmod::NONE,
-            explicit: true,
+            casting: Casting::Explicit,
         },
         other => other,
     }

@@ -3,7 +3,7 @@
 use super::frame::{Frame, is_same_for_all};
 use super::{Aggregate, AggregateKind, Binder, Bound, COMPARED_MAX, folded, undefined};
 use crate::error::{Result, SqlError};
-use crate::expr::{Expr, no_polymorphic_type};
+use crate::expr::{Casting, Expr, no_polymorphic_type};
 use crate::plan::{General, SortKey};
 use crate::sqlstate;
 use sqlparser::ast;
@@ -387,7 +387,7 @@ impl Binder<'_> {
             operand: Box::new(expr),
             ty: Type::Int8,
             typmod: Typmod::NONE,
-            explicit: false,
+            casting: Casting::Implicit,
         })
     }
 

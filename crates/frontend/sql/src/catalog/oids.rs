@@ -5,14 +5,15 @@
 //!
 //! Crash: the store runs ahead of what is given out by up to [`AHEAD`] values; a crash skips those. The row is written by
 //! a transaction of its own that commits before the value is used, and commits are durable in their order: whoever used a
-//! value durably has its row. That of a sequence that is gone is removed behind the commit that dropped it, or behind the rollback of
-//! the transaction that made it; what a crash leaves in between goes when the database is opened.
+//! value durably has its row. Who is told a value uses it, too, if the transaction that drew it wrote nothing: the commit of that waits for
+//! the commit of the row (`Taken::stored`), whoever wrote it. The row of a sequence that is gone is removed behind the commit that dropped it, or
+//! behind the rollback of the transaction that made it; what a crash leaves in between goes when the database is opened.
 
 use super::runtime::Taken;
 use super::{FIRST_USER_OID, Oid, Runtime, SequenceDefinition};
 use crate::error::{Result, SqlError};
 use crate::sqlstate;
-use vellum::{Database, Durability, TransactionOptions};
+use vellum::{Database, Durability, PendingCommit, TransactionOptions};
 use vellum_sync::Mutex;
 
 /// The engine table.
@@ -66,7 +67,7 @@ impl Oids {
     }
 }
 
-/// The next value of a sequence.
+/// The next value of a sequence, and the commit that makes it last if it may not be durable yet.
 ///
 /// # Errors
 /// `2200H` at its end.
@@ -75,8 +76,14 @@ pub(crate) fn next_value(
     name: &str,
     definition: &SequenceDefinition,
     runtime: &Runtime,
-) -> Result<i64> {
-    next(engine, name, definition, &mut runtime.sequence.lock())
+) -> Result<(i64, Option<PendingCommit>)> {
+    let mut taken = runtime.sequence.lock();
+    let value = next(engine, name, definition, &mut taken)?;
+    let Some(taken) = &mut *taken else {
+        return Ok((value, None));
+    };
+    taken.stored.take_if(|stored| stored.is_durable());
+    Ok((value, taken.stored.clone()))
 }
 
 /// Where a sequence stands, as far as its store knows: what it has given out last, or what it begins with.
@@ -88,41 +95,33 @@ pub(crate) fn state(
     definition: &SequenceDefinition,
     runtime: &Runtime,
 ) -> Result<Taken> {
-    if let Some(taken) = *runtime.sequence.lock() {
-        return Ok(taken);
-    }
-    let last = read(engine, definition.values)?;
-    Ok(Taken {
-        last: last.unwrap_or(definition.begin),
-        called: last.is_some(),
-        ahead: 0,
-        step: definition.increment,
-    })
+    current(engine, definition, runtime.sequence.lock().as_ref())
 }
 
-/// Sets a sequence: the next value is `value`, or what follows it if `called`.
+/// Sets a sequence: the next value is `value`, or what follows it if `called`. Returns the commit of that.
 pub(crate) fn set_value(
     engine: &Database,
     runtime: &Runtime,
     value: i64,
     called: bool,
     definition: &SequenceDefinition,
-) -> Result<()> {
+) -> Result<PendingCommit> {
     let mut taken = runtime.sequence.lock();
     // A value that was not given out is stored as the one before it.
-    let stored = if called {
+    let last = if called {
         Some(value)
     } else {
         value.checked_sub(definition.increment)
     };
-    write(engine, definition.values, stored.unwrap_or(value))?;
+    let stored = write(engine, definition.values, last.unwrap_or(value))?;
     *taken = Some(Taken {
         last: value,
         called,
         ahead: 0,
         step: definition.increment,
+        stored: Some(stored.clone()),
     });
-    Ok(())
+    Ok(stored)
 }
 
 /// A sequence is about to have other bounds: the store knows of no value any more that was not given out.
@@ -137,7 +136,7 @@ pub(crate) fn settle(
     };
     // Whose row was removed has nothing to write.
     if known.called && known.ahead > 0 && known.ahead <= AHEAD {
-        write(engine, definition.values, known.last)?;
+        known.stored = Some(write(engine, definition.values, known.last)?);
         known.ahead = 0;
     }
     Ok(())
@@ -153,7 +152,7 @@ pub(crate) fn remove(
     definition: &SequenceDefinition,
 ) -> Result<()> {
     let mut taken = runtime.sequence.lock();
-    let current = current(engine, definition, *taken)?;
+    let current = current(engine, definition, taken.as_ref())?;
     *taken = Some(Taken {
         ahead: u64::MAX,
         ..current
@@ -200,24 +199,18 @@ pub(crate) fn sweep(engine: &Database, is_there: impl Fn(Oid) -> bool) -> Result
 fn current(
     engine: &Database,
     definition: &SequenceDefinition,
-    taken: Option<Taken>,
+    taken: Option<&Taken>,
 ) -> Result<Taken> {
-    Ok(match taken {
-        Some(taken) => taken,
-        None => match read(engine, definition.values)? {
-            Some(last) => Taken {
-                last,
-                called: true,
-                ahead: 0,
-                step: definition.increment,
-            },
-            None => Taken {
-                last: definition.begin,
-                called: false,
-                ahead: 0,
-                step: definition.increment,
-            },
-        },
+    if let Some(taken) = taken {
+        return Ok(taken.clone());
+    }
+    let last = read(engine, definition.values)?;
+    Ok(Taken {
+        last: last.unwrap_or(definition.begin),
+        called: last.is_some(),
+        ahead: 0,
+        step: definition.increment,
+        stored: None,
     })
 }
 
@@ -227,12 +220,13 @@ fn next(
     definition: &SequenceDefinition,
     taken: &mut Option<Taken>,
 ) -> Result<i64> {
-    let current = current(engine, definition, *taken)?;
+    let current = current(engine, definition, taken.as_ref())?;
     let value = if current.called {
         step(current.last, name, definition)?
     } else {
         current.last
     };
+    let mut stored = current.stored;
     // With another increment the store knows other values. Nothing is written of a sequence that is gone.
     let ahead = match current.ahead {
         counted if current.step == definition.increment || counted > AHEAD => counted,
@@ -249,7 +243,7 @@ fn next(
                     .then_some(last)
             });
             // At the ends it goes one by one.
-            write(engine, definition.values, jump.unwrap_or(value))?;
+            stored = Some(write(engine, definition.values, jump.unwrap_or(value))?);
             if jump.is_some() { AHEAD } else { 0 }
         }
     };
@@ -258,6 +252,7 @@ fn next(
         called: true,
         ahead,
         step: definition.increment,
+        stored,
     });
     Ok(value)
 }
@@ -305,12 +300,12 @@ fn unreadable() -> SqlError {
     )
 }
 
-fn write(engine: &Database, oid: Oid, last: i64) -> Result<()> {
+fn write(engine: &Database, oid: Oid, last: i64) -> Result<PendingCommit> {
     let options = TransactionOptions::default().durability(Durability::Async);
-    engine.retry_with(options, |transaction| {
+    let ((), pending) = engine.retry_deferred(options, |transaction| {
         let table = transaction.table(TABLE)?;
         transaction.upsert(&table, &oid.to_be_bytes(), &last.to_le_bytes())?;
         Ok(())
     })?;
-    Ok(())
+    Ok(pending)
 }

@@ -3,7 +3,7 @@
 use super::{Gate, Oid};
 use crate::error::Result;
 use std::sync::Arc;
-use vellum::Transaction;
+use vellum::{PendingCommit, Transaction};
 use vellum_base::maps::HashMap;
 use vellum_sync::Mutex;
 use vellum_sync::atomic::{AtomicU64, Ordering};
@@ -24,7 +24,7 @@ pub(crate) struct Runtime {
 }
 
 /// Values of a sequence that may be given out without asking the store.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Taken {
     /// The last value that was given out, or the one that comes next if `called` is false.
     pub last: i64,
@@ -33,30 +33,35 @@ pub(crate) struct Taken {
     /// How many more values the store knows as given out, if the increment is `step`.
     pub ahead: u64,
     pub step: i64,
+    /// The last commit of what the store knows, if that may not be durable yet.
+    pub stored: Option<PendingCommit>,
 }
 
 impl Runtime {
     /// Key of a new row of a table without primary key: ascending, so that rows are appended.
-    ///
-    /// The first call looks for the last key. Every row that was written since the database was opened has come through
-    /// here, so all that the look could miss are none.
     pub fn draw_row(&self, transaction: &Transaction, table: &vellum::Table) -> Result<u64> {
-        if self.next_row.load(Ordering::Acquire) == 0 {
-            let last = last_row(transaction, table)?;
-            // Only one who comes first sets it. Acquire/Release: pairs with itself.
-            let _ =
-                self.next_row
-                    .compare_exchange(0, last + 1, Ordering::AcqRel, Ordering::Acquire);
-        }
+        self.know_rows(transaction, table)?;
         Ok(self.next_row.fetch_add(1, Ordering::AcqRel))
     }
-}
 
-fn last_row(transaction: &Transaction, table: &vellum::Table) -> Result<u64> {
-    let mut cursor = transaction.cursor(table, ..)?;
-    let last = cursor.prev()?;
-    let key = last.and_then(|(key, _)| key.first_chunk::<8>());
-    Ok(key.map_or(0, |key| u64::from_be_bytes(*key)))
+    /// Looks for the last key that rows have, unless that is known: before the first key is drawn, and before the transaction gives the
+    /// table another place for its rows, which it may take back.
+    ///
+    /// What counts is what stands there, not what the transaction sees: it may have deleted the last rows itself. Every row that was written since the
+    /// database was opened has come through here, so all that the look could miss are rows that were deleted since, and are
+    /// cleaned away: such a key is drawn again, and is to old snapshots what one is that is deleted and inserted again in a table with a key.
+    pub fn know_rows(&self, transaction: &Transaction, table: &vellum::Table) -> Result<()> {
+        if self.next_row.load(Ordering::Acquire) == 0 {
+            let last = transaction.last_key(table)?;
+            let last = last.as_deref().and_then(<[u8]>::first_chunk::<8>);
+            let next = last.map_or(0, |key| u64::from_be_bytes(*key)) + 1;
+            // Only one who comes first sets it. Acquire/Release: pairs with itself.
+            let _ = self
+                .next_row
+                .compare_exchange(0, next, Ordering::AcqRel, Ordering::Acquire);
+        }
+        Ok(())
+    }
 }
 
 /// All of them.

@@ -3,7 +3,7 @@
 //! Functions whose result depends on the time zone, on the style of dates or on the session are known by their names, casts by their types; one between an enum
 //! and anything else depends on how its labels are called. What is not known to depend on any of these does not.
 
-use crate::expr::{Builtin, Expr};
+use crate::expr::{Builtin, CatalogFunction, Expr};
 use vellum_row::arithmetic::{self, Operator};
 use vellum_row::{Column, Type};
 
@@ -21,9 +21,15 @@ pub(super) fn is_immutable(expr: &Expr, columns: &[Column]) -> bool {
                     && arguments
                         .iter()
                         .any(|own| ty(own) == Some(Type::Timestamptz));
+                // What is quoted is the text of a value.
+                let quoted = named(*function, &["quote_literal", "quote_nullable"])
+                    && arguments
+                        .iter()
+                        .any(|own| ty(own).is_some_and(|ty| cast_depends(ty, Type::Text)));
                 !function.is_volatile()
                     && !function.asks()
                     && !parts_of_moment
+                    && !quoted
                     && !depends_on_settings(*function)
             }
             Expr::Cast {
@@ -47,16 +53,24 @@ pub(super) fn is_immutable(expr: &Expr, columns: &[Column]) -> bool {
     immutable
 }
 
+fn named(function: Builtin, names: &[&str]) -> bool {
+    matches!(function, Builtin::Scalar(own) if names.contains(&own.entry().name))
+}
+
 /// Functions whose result depends on the time zone or other settings.
 fn depends_on_settings(function: Builtin) -> bool {
     let Builtin::Scalar(own) = function else {
-        return function == Builtin::Concat;
+        // A row is held as the text of its values, which is stable whatever they are, as in PostgreSQL.
+        return matches!(
+            function,
+            Builtin::Concat | Builtin::Catalog(CatalogFunction::MakeRecord)
+        );
     };
     let entry = own.entry();
     let count = entry.arguments().count();
     let zoned = entry.arguments().any(|ty| ty == "timestamptz");
     match entry.name {
-        "to_char" | "to_date" | "format" | "concat_ws" | "to_json" | "to_jsonb"
+        "to_char" | "to_date" | "to_number" | "format" | "concat_ws" | "to_json" | "to_jsonb"
         | "json_build_object" | "jsonb_build_object" | "json_build_array" | "jsonb_build_array"
         | "row_to_json" | "array_to_string" => true,
         "to_timestamp" => count == 2,
@@ -84,8 +98,19 @@ fn has_enum(expr: &Expr, columns: &[Column]) -> bool {
     found
 }
 
-/// Casts that read the session's time zone or the style of dates, or the labels of an enum.
+/// Casts that read the session's time zone or the style of dates, the labels of an enum, or the catalog. Texts of arrays depend on all of that, as PostgreSQL
+/// has it, whatever their elements.
 fn cast_depends(from: Type, to: Type) -> bool {
+    let is_text = |ty: Type| ty.category() == 'S';
+    match (from.element(), to.element()) {
+        (Some(from), Some(to)) => return from != to && cast_depends(from, to),
+        (Some(_), None) if is_text(to) => return true,
+        (None, Some(_)) if is_text(from) => return true,
+        _ => {}
+    }
+    if from.is_reg() && is_text(to) || to.is_reg() && is_text(from) {
+        return true;
+    }
     if is_enum(from) || is_enum(to) {
         return from != to;
     }
@@ -97,8 +122,8 @@ fn cast_depends(from: Type, to: Type) -> bool {
     };
     let zoned = from == Type::Timestamptz || to == Type::Timestamptz;
     zoned && from != to && dated(from) && dated(to)
-        || dated(from) && from != Type::Time && to.category() == 'S'
-        || from.category() == 'S' && dated(to)
+        || dated(from) && from != Type::Time && is_text(to)
+        || is_text(from) && dated(to)
 }
 
 /// The type of an operand, as far as it tells it.

@@ -43,7 +43,8 @@ impl Ddl<'_> {
         self.add_values(relation, next, |_, rows| {
             for row in rows {
                 let name = &numbers.name;
-                let number = next_value(engine, name, definition, &numbers.runtime)?;
+                // The column is durable behind it.
+                let (number, _) = next_value(engine, name, definition, &numbers.runtime)?;
                 let number = Value::Int8(number);
                 row.push(cast(number.as_ref(), ty, Typmod::NONE, false, forms)?);
             }

@@ -77,6 +77,13 @@ impl Ddl<'_> {
 
     /// The table with new, empty engine tables.
     pub(super) fn with_new_storage(&mut self, relation: &Relation, table: &Table) -> Result<Table> {
+        if let Some(now) = relation.table()
+            && now.ordering_key().is_none()
+        {
+            let transaction = &self.open.transaction;
+            let storage = now.storage.table(transaction)?;
+            relation.runtime.know_rows(transaction, storage)?;
+        }
         let mut next = table.clone();
         let number = self.draw_oid()?;
         let name = format!("sql.table.{}.{number}", relation.oid);

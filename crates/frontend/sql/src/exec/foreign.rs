@@ -97,7 +97,8 @@ impl Run<'_, '_> {
         for foreign in &keys.referred {
             let columns = &foreign.target_columns;
             let null = columns.iter().any(|at| old[*at].is_null());
-            if foreign.off.target || null || new.is_some_and(|new| same(old, new, columns)) {
+            let stays = || new.is_some_and(|new| same_image(old, new, columns));
+            if foreign.off.target || null || stays() {
                 continue;
             }
             let action = foreign.action(new.is_some());
@@ -190,10 +191,9 @@ impl Run<'_, '_> {
                 self.locks.release_to(before);
                 return Err(self.waits_for(Obstacle::Writer(by)));
             }
-            // Whoever changes it leaves its key alone, or has inserted it and may take that back.
-            Newest::Running { live: true, .. } => {
-                self.transaction.get(storage, &key, |_| ())?.is_some()
-            }
+            // Whoever changes it leaves its key alone, or has inserted it and may take that back: then what is beneath counts, as of now. The statement's
+            // snapshot may still show one that was deleted since.
+            Newest::Running { live: true, .. } => self.committed(storage, &key, |_| ())?.is_some(),
         };
         if there {
             return Ok(Ok(()));
@@ -466,11 +466,14 @@ fn path(foreign: &Foreign, own: bool, value: impl Fn(usize) -> Value) -> (Access
                 own == target || (own.is_integer() && target.is_integer())
             })
         };
-        let in_key = |number| {
-            let column = keys.column(number);
-            column.is_some_and(|at| foreign.columns.contains(&at))
+        // Each column of the key is one of the index's first: that may have one twice, and say nothing of another.
+        let place = |part| {
+            let at = keys.column(part)?;
+            foreign.columns.iter().position(|own| *own == at)
         };
-        keys.predicate.is_none() && (0..width).all(in_key) && (own || same_types())
+        let has = |number| (0..width).any(|part| place(part) == Some(number));
+        let all = (0..width).all(has);
+        keys.predicate.is_none() && all && (own || same_types())
     };
     let Some(index) = (0..table.indexes.len()).find(fits) else {
         return (Access::all(), false);
@@ -512,9 +515,19 @@ fn equal(
     Ok(compare(own.as_ref(), target.as_ref()).is_eq())
 }
 
-pub(super) fn same(old: &[Value], new: &[Value], columns: &[usize]) -> bool {
+fn same(old: &[Value], new: &[Value], columns: &[usize]) -> bool {
     let mut columns = columns.iter();
     columns.all(|at| compare(old[*at].as_ref(), new[*at].as_ref()).is_eq())
+}
+
+/// Whether a referred key is what it was to the last digit: 1.0 that becomes 1.00 is another one to its actions, as in PostgreSQL.
+fn same_image(old: &[Value], new: &[Value], columns: &[usize]) -> bool {
+    let mut columns = columns.iter();
+    columns.all(|at| match (&old[*at], &new[*at]) {
+        (Value::Float4(old), Value::Float4(new)) => old.to_bits() == new.to_bits(),
+        (Value::Float8(old), Value::Float8(new)) => old.to_bits() == new.to_bits(),
+        (old, new) => old == new,
+    })
 }
 
 /// `Key (a, b)=(1, 2)`, for details.

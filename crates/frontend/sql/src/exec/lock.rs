@@ -8,10 +8,22 @@ use crate::error::{Result, SqlError};
 use crate::expr::RowRef;
 use crate::lock::{HeldLocks, Obstacle, RowName, Strength};
 use crate::plan::{LockWait, RowLock};
-use crate::rows::Shape;
+use crate::rows::{self, Shape};
 use crate::sqlstate;
-use vellum::Newest;
+use vellum::{Newest, TransactionOptions};
 use vellum_row::Value;
+
+/// What a row that another transaction writes, and has not deleted, stands on.
+enum Beneath {
+    /// The row that the statement sees, with all keys that the writer's has.
+    Kept,
+    /// That row, and the writer changes a key of it.
+    Touched,
+    /// A row that was committed since.
+    Other,
+    /// None.
+    Gone,
+}
 
 impl Run<'_, '_> {
     /// Locks a row that the statement has found. False if it is not to be returned: it is skipped, or it is gone.
@@ -39,8 +51,20 @@ impl Run<'_, '_> {
         let storage = shape.table().storage.table(self.transaction)?;
         match self.transaction.newest(storage, key)? {
             Newest::Seen { live } => Ok(live),
-            // Whoever changes it leaves its key alone.
-            Newest::Running { live: true, .. } if lock.strength == Strength::KeyShare => Ok(true),
+            Newest::Running { live: true, by } if lock.strength == Strength::KeyShare => {
+                match self.beneath(shape, storage, key)? {
+                    Beneath::Kept => Ok(true),
+                    Beneath::Touched => {
+                        self.locks.release_to(before);
+                        self.obstructed(Obstacle::Writer(by), lock.wait, shape)
+                    }
+                    Beneath::Gone if !self.repeatable => {
+                        self.locks.release_to(before);
+                        Ok(false)
+                    }
+                    Beneath::Gone | Beneath::Other => Err(vellum::Error::Conflict.into()),
+                }
+            }
             Newest::Running { by, .. } => {
                 self.locks.release_to(before);
                 self.obstructed(Obstacle::Writer(by), lock.wait, shape)
@@ -51,6 +75,46 @@ impl Run<'_, '_> {
             }
             Newest::Nothing | Newest::Committed { .. } => Err(vellum::Error::Conflict.into()),
         }
+    }
+
+    /// What another transaction's uncommitted row stands on. Its writer may have put it where the row that the statement sees was deleted since, or
+    /// was changed since.
+    fn beneath(&self, shape: &Shape, storage: &vellum::Table, key: &[u8]) -> Result<Beneath> {
+        let Some(row) = self.committed(storage, key, <[u8]>::to_vec)? else {
+            return Ok(Beneath::Gone);
+        };
+        if self.row_of(shape, key)?.as_ref() != Some(&row) {
+            return Ok(Beneath::Other);
+        }
+        let row = RowRef::Stored(shape.table().schema.view(&row)?);
+        let (mut entry, mut value) = (Vec::new(), Vec::new());
+        for (keys, index) in shape.keys.iter().zip(&shape.table().indexes) {
+            if let Some(storage) = index.storage.as_ref().filter(|_| index.keeps_apart())
+                && keys.is_plain()
+                && rows::entry(keys, row, key, &mut entry, &mut value)?
+            {
+                // Who changes a key has taken the entry away, or will find the lock.
+                let storage = storage.table(self.transaction)?;
+                let newest = self.transaction.newest(storage, &entry)?;
+                if matches!(newest, Newest::Running { live: false, .. }) {
+                    return Ok(Beneath::Touched);
+                }
+            }
+        }
+        Ok(Beneath::Kept)
+    }
+
+    /// What is committed at a key by now, where another transaction's version stands above it. The caller holds its lock: who deletes the row behind
+    /// this look waits for that.
+    pub(super) fn committed<R>(
+        &self,
+        storage: &vellum::Table,
+        key: &[u8],
+        each: impl FnOnce(&[u8]) -> R,
+    ) -> Result<Option<R>> {
+        let options = TransactionOptions::default().read_only(true);
+        let now = self.engine.begin_with(options)?;
+        Ok(now.get(storage, key, each)?)
     }
 
     fn obstructed(&self, obstacle: Obstacle, wait: LockWait, shape: &Shape) -> Result<bool> {

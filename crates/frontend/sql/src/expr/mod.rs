@@ -9,6 +9,7 @@
 //!
 //! Not here: aggregates (`exec`), which leave their results in slots.
 
+mod casting;
 mod catalog_function;
 mod catalog_objects;
 mod domain;
@@ -20,6 +21,7 @@ mod returned;
 mod rows;
 mod scalar;
 
+pub(crate) use casting::Casting;
 pub(crate) use catalog_function::{AdvisoryAction, CatalogFunction, Quantifier};
 pub(crate) use catalog_function::{CatalogEntry, VOID, catalog_functions, type_oid};
 pub(crate) use domain::{DomainRules, NESTED_MAX};
@@ -43,7 +45,7 @@ use std::cmp::Ordering;
 use std::sync::Arc;
 use vellum_row::arithmetic::{self, Operator};
 use vellum_row::{
-    Pattern, RowView, Settings, Type, Typmod, Value, ValueRef, cast, compare, functions, is_ready,
+    Pattern, RowView, Settings, Type, Typmod, Value, ValueRef, compare, functions, is_ready,
 };
 
 /// An expression.
@@ -119,7 +121,7 @@ pub(crate) enum Expr {
         operand: Box<Expr>,
         ty: Type,
         typmod: Typmod,
-        explicit: bool,
+        casting: Casting,
     },
     /// A value of the type of a domain, as one of the domain.
     Domain {
@@ -586,14 +588,14 @@ impl Expr {
                 operand,
                 ty,
                 typmod,
-                explicit,
+                casting,
             } => {
                 let value = operand.eval(frame)?;
                 if is_ready(value.as_ref(), *ty, *typmod) {
                     return Ok(value);
                 }
                 let settings = frame.env.settings();
-                Out::Own(cast(value.as_ref(), *ty, *typmod, *explicit, settings)?)
+                Out::Own(casting.apply(value.as_ref(), *ty, *typmod, settings)?)
             }
             Self::Domain { operand, rules } => {
                 let value = operand.eval(frame)?;

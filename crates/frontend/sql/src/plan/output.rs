@@ -5,7 +5,7 @@ use super::select::{Body, Select, SortBy, SortKey};
 use crate::bind::{Binder, Bound, COMPARED_MAX, NamedTable, folded, type_label};
 use crate::catalog::{Index, IndexKey, Table};
 use crate::error::{Result, SqlError};
-use crate::expr::Expr;
+use crate::expr::{Casting, Expr};
 use crate::sqlstate;
 use sqlparser::ast;
 use vellum_row::{CastContext, Type, Typmod, Value};
@@ -638,7 +638,7 @@ impl Select {
                 operand,
                 ty,
                 typmod: Typmod::NONE,
-                explicit: false,
+                casting: Casting::Implicit,
             };
         };
         match &mut self.body {

@@ -47,14 +47,20 @@ pub(crate) fn insert(
     }
     let mut row = Vec::with_capacity(256);
     encode(transaction, shape, values, key, &mut row)?;
-    match transaction.insert(storage, key, &row) {
-        Err(vellum::Error::KeyExists { .. }) => {
-            return Ok(Err(Duplicate {
-                index: 0,
-                row_key: key.clone(),
-            }));
+    loop {
+        match transaction.insert(storage, key, &row) {
+            Err(vellum::Error::KeyExists { .. }) if shape.has_key() => {
+                return Ok(Err(Duplicate {
+                    index: 0,
+                    row_key: key.clone(),
+                }));
+            }
+            // No key that the user knows of: any other does as well.
+            Err(vellum::Error::KeyExists { .. }) => {
+                key_of(transaction, shape, |at| Ok(values[at].as_ref()), key)?;
+            }
+            done => break done?,
         }
-        done => done?,
     }
     insert_entries(transaction, shape, values, key, |_| true)
 }

@@ -424,7 +424,7 @@ impl Session {
                 self.statements.clear();
                 self.portals.clear();
                 self.reset_all()?;
-                self.sequences.take();
+                self.sequences.get_mut().discard();
                 self.plans.clear();
                 self.discard_temporary()?;
                 Ok(CommandTag::plain("DISCARD ALL"))
@@ -434,7 +434,7 @@ impl Session {
                 Ok(CommandTag::plain("DISCARD PLANS"))
             }
             ast::DiscardObject::SEQUENCES => {
-                self.sequences.take();
+                self.sequences.get_mut().discard();
                 Ok(CommandTag::plain("DISCARD SEQUENCES"))
             }
             ast::DiscardObject::TEMP => {

@@ -17,7 +17,7 @@ use crate::sqlstate;
 use crate::system::{self, Definition, Scan};
 use std::cell::RefCell;
 use std::sync::Arc;
-use vellum::Transaction;
+use vellum::{PendingCommit, Transaction};
 use vellum_base::maps::HashMap;
 use vellum_row::Settings;
 use vellum_row::datetime::{Date, MICROS_PER_DAY, Time, Timestamp};
@@ -30,6 +30,29 @@ pub(crate) struct Drawn {
     values: HashMap<Oid, i64>,
     /// The sequence that was drawn of last.
     last: Option<Oid>,
+    /// For each that was drawn of or set, what is to be durable when the transaction commits.
+    stored: Vec<(Oid, PendingCommit)>,
+}
+
+impl Drawn {
+    /// Rows of sequences are durable in the order of their commits: the last one of each is enough.
+    fn note_stored(&mut self, sequence: Oid, stored: PendingCommit) {
+        match self.stored.iter_mut().find(|(oid, _)| *oid == sequence) {
+            Some((_, before)) => *before = stored,
+            None => self.stored.push((sequence, stored)),
+        }
+    }
+
+    /// DISCARD SEQUENCES: the values are forgotten, and still have to last.
+    pub fn discard(&mut self) {
+        self.values.clear();
+        self.last = None;
+    }
+
+    /// What its values wait for, once.
+    pub fn take_stored(&mut self) -> Vec<(Oid, PendingCommit)> {
+        std::mem::take(&mut self.stored)
+    }
 }
 
 /// The session's side of a statement.
@@ -240,8 +263,12 @@ impl Environment for Env<'_> {
                 let (oid, name) = (sequence.oid, &sequence.name);
                 let engine = &self.shared.engine;
                 let runtime = &sequence.runtime;
-                let value = crate::catalog::next_value(engine, name, definition, runtime)?;
+                let next = crate::catalog::next_value(engine, name, definition, runtime)?;
+                let (value, stored) = next;
                 let mut drawn = self.sequences.borrow_mut();
+                if let Some(stored) = stored {
+                    drawn.note_stored(oid, stored);
+                }
                 drawn.values.insert(oid, value);
                 drawn.last = Some(oid);
                 Value::Int8(value)
@@ -274,12 +301,11 @@ impl Environment for Env<'_> {
                 let called = arguments.get(2) != Some(&Value::Bool(false));
                 let engine = &self.shared.engine;
                 let runtime = &sequence.runtime;
-                crate::catalog::set_value(engine, runtime, value, called, definition)?;
+                let stored = crate::catalog::set_value(engine, runtime, value, called, definition)?;
+                let mut drawn = self.sequences.borrow_mut();
+                drawn.note_stored(sequence.oid, stored);
                 if called {
-                    self.sequences
-                        .borrow_mut()
-                        .values
-                        .insert(sequence.oid, value);
+                    drawn.values.insert(sequence.oid, value);
                 }
                 Value::Int8(value)
             }

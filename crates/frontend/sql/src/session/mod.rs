@@ -80,7 +80,7 @@ use transaction::Beside;
 pub(crate) use transaction::{Open, clock_time};
 pub(crate) use waiting::Waiting;
 
-use crate::catalog::Catalog;
+use crate::catalog::{Catalog, Oid};
 use crate::database::{Shared, database_called};
 use crate::error::{Result, SqlError};
 use crate::roles::Rights;
@@ -93,6 +93,7 @@ pub(crate) use settings::SessionSettings;
 use std::cell::RefCell;
 use std::collections::VecDeque;
 use std::sync::Arc;
+use vellum::PendingCommit;
 use vellum_base::maps::HashMap;
 
 /// What ReadyForQuery says.
@@ -454,7 +455,13 @@ impl Session {
         self.portals.clear();
         let done = match self.open.take() {
             Some(open) => {
+                let waits = !open.characteristics.asynchronous;
                 let done = self.commit_saying(open);
+                let stored = self.sequences.get_mut().take_stored();
+                let done = done.and_then(|()| match waits {
+                    true => until_durable(&stored),
+                    false => Ok(()),
+                });
                 self.activity.has_ended_one(done.is_ok());
                 done
             }
@@ -485,6 +492,12 @@ impl Drop for Session {
         self.shared.advisory.release_all(self.activity.number, true);
         self.shared.activities.leave(self.activity.number);
     }
+}
+
+/// Values of sequences that were given out are not given out again, whatever happens.
+fn until_durable(stored: &[(Oid, PendingCommit)]) -> Result<()> {
+    let mut late = stored.iter().filter(|(_, stored)| !stored.is_durable());
+    Ok(late.try_for_each(|(_, stored)| stored.wait())?)
 }
 
 #[cold]

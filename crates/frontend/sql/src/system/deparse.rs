@@ -6,7 +6,7 @@
 use crate::bind::{Scope, ScopeTable};
 use crate::catalog::Relation;
 use crate::expr::{
-    Builtin, CatalogFunction, Comparison, Expr, Quantifier, RowTest, RowsFrom, Scalar,
+    Builtin, Casting, CatalogFunction, Comparison, Expr, Quantifier, RowTest, RowsFrom, Scalar,
 };
 use crate::names::{quoted, simple_literal};
 use crate::rows::Part;
@@ -53,7 +53,7 @@ impl Writer<'_> {
             Expr::Const(value) => self.constant(value, Some(ty), false),
             Expr::Cast {
                 operand,
-                explicit: false,
+                casting: Casting::Implicit | Casting::Compared,
                 ..
             } => self.at(operand, Around::Nothing),
             other => self.at(other, Around::Nothing),
@@ -370,6 +370,11 @@ impl Writer<'_> {
                 let text = format!("{} IS {not}{word}", self.at(operand, Around::Cast));
                 self.closed(text, !matches!(around, Around::Operator(..) | Around::Cast))
             }
+            Expr::Cast {
+                operand,
+                casting: Casting::Compared,
+                ..
+            } => self.at(operand, around),
             Expr::Cast {
                 operand,
                 ty,

@@ -1,6 +1,8 @@
 //! INSERT, UPDATE, DELETE, COPY.
 
-use super::client::Client;
+use super::client::{Client, database_in};
+use std::sync::Arc;
+use vellum_io::MemoryDirectory;
 
 #[test]
 fn a_column_moves_while_the_row_stays() {
@@ -387,4 +389,60 @@ fn errors_of_constraints_name_the_table_with_its_schema() {
     assert!(schema.starts_with("pg_temp_"), "{schema}"); // It is known by that name.
     let (state, _) = client.fails(&format!("alter schema {schema} rename to lasting"));
     assert_eq!(state, "42501");
+}
+
+/// The first key that is drawn after a restart was drawn behind the last one that the transaction saw: nothing, where it had deleted the rows itself or had
+/// put them into another place. Symptoms: an index out of bounds (`23505` of no index), false `23505`, waits for nobody's row.
+#[test]
+fn regress_keys_of_rows_without_a_key_are_new_whatever_their_transaction_has_taken_away() {
+    for (away, end) in [
+        ("delete from h", "rollback"),
+        ("delete from h", "rollback to s"),
+        ("delete from h where n > 3", "rollback"),
+        ("truncate h", "rollback"),
+        (
+            "alter table h add column v timestamptz default clock_timestamp()",
+            "rollback",
+        ),
+        ("alter table h add column q serial", "rollback"),
+        ("alter table h alter n type numeric", "rollback"),
+        (
+            "alter table h add primary key (n); alter table h drop constraint h_pkey",
+            "rollback",
+        ),
+        ("delete from h", "commit"),
+        ("truncate h", "commit"),
+    ] {
+        let directory = Arc::new(MemoryDirectory::new());
+        let mut client = Client::of(&database_in(&directory));
+        client.ok("create table h (n int, s text); create index on h (s); insert into h select g, 'x' from generate_series(1, 5) g");
+        drop(client);
+        let database = database_in(&directory);
+        let (mut client, mut other) = (Client::of(&database), Client::of(&database));
+        other.ok("set lock_timeout = 200");
+        client.ok(&format!(
+            "begin; savepoint s; {away}; insert into h (n, s) values (9, 'n')"
+        ));
+        if away.starts_with("delete") {
+            // Nobody's row is in its way.
+            other.ok("insert into h values (20, 'x')");
+        }
+        client.ok(end);
+        if end == "rollback to s" {
+            client.ok("commit");
+        }
+        client.ok(
+            "insert into h values (10, 'x'), (11, 'x'), (12, 'x'), (13, 'x'), (14, 'x'), (15, 'x')",
+        );
+        let before = match end {
+            "commit" => 1,
+            _ => 5,
+        };
+        let own = i32::from(away.starts_with("delete"));
+        let count = (before + own + 6).to_string();
+        assert_eq!(client.ok("select count(*) from h"), count, "{away}; {end}");
+        client.ok("set enable_seqscan = off");
+        let found = client.ok("select count(*) from h where s in ('x', 'n')");
+        assert_eq!(found, count, "{away}; {end}");
+    }
 }

@@ -196,6 +196,134 @@ fn children_of_one_parent_do_not_wait_for_each_other_nor_for_its_other_columns()
     assert_eq!(a.ok("select count(*) from c"), "3");
 }
 
+/// Waits until a session waits for another one.
+fn until_one_waits(client: &mut Client) {
+    while client.ok("select count(*) from pg_locks where not granted") == "0" {
+        thread::yield_now();
+    }
+}
+
+/// The snapshot of a statement that takes its time is old: beneath a row that is not committed it shows one that is gone, or none where one is by now.
+#[test]
+fn regress_a_target_beneath_a_row_that_is_not_committed_is_looked_at_as_of_now() {
+    for (before, meanwhile, uncommitted, expected) in [
+        (
+            "insert into p values (1, 0)",
+            "delete from p where id = 1",
+            "insert into p values (1, 0)",
+            "23503",
+        ),
+        (
+            "",
+            "insert into p values (1, 0)",
+            "update p set n = 1 where id = 1",
+            "",
+        ),
+    ] {
+        for end in ["rollback", "commit"] {
+            let database = database();
+            let mut clients = [(); 3].map(|()| Client::of(&database));
+            let [a, b, c] = &mut clients;
+            a.ok("create table p (id int primary key, n int); create table c (id int primary key, p int references p)");
+            b.ok(&format!("{before}; select pg_advisory_lock(7)"));
+            thread::scope(|scope| {
+                let child = scope.spawn(|| {
+                    let sql = "insert into c select 1, 1 from pg_advisory_lock(7)";
+                    let done = a.session.simple_query(sql, &mut Heard::default());
+                    let state = done.map_err(|error| error.sqlstate().to_string());
+                    state.err().unwrap_or_default()
+                });
+                until_one_waits(b);
+                b.ok(meanwhile);
+                c.ok(&format!("begin; {uncommitted}"));
+                b.ok("select pg_advisory_unlock(7)");
+                assert_eq!(child.join().unwrap(), expected, "{uncommitted}");
+            });
+            c.ok(end);
+            let orphans = "select count(*) from c left join p on p.id = c.p where p.id is null";
+            assert_eq!(c.ok(orphans), "0", "{uncommitted}, {end}");
+        }
+    }
+}
+
+#[test]
+fn regress_a_target_that_was_deleted_since_an_old_snapshot_is_gone_though_another_inserts_it() {
+    for end in ["rollback", "commit"] {
+        let database = database();
+        let mut clients = [(); 3].map(|()| Client::of(&database));
+        let [a, b, c] = &mut clients;
+        a.ok(
+            "create table p (id int primary key); create table c (id int primary key, p int references p);
+             insert into p values (1)",
+        );
+        a.ok("begin isolation level repeatable read; select count(*) from p");
+        b.ok("delete from p where id = 1");
+        c.ok("begin; insert into p values (1)");
+        assert_eq!(a.state("insert into c values (1, 1)"), "40001", "{end}");
+        c.ok(end);
+        a.hear("rollback");
+    }
+}
+
+/// An index may have a column twice, and none of another column of the key.
+#[test]
+fn regress_children_of_another_key_are_left_alone_whatever_indexes_there_are() {
+    for index in ["", "(a, a)", "(a, b)", "(b, a)", "(b, b, a)", "(a, a, b)"] {
+        let mut client = Client::new();
+        client.ok("create table p (a int, b int, primary key (a, b));
+             create table c (id int primary key, a int, b int,
+                foreign key (a, b) references p on delete cascade on update cascade);
+             insert into p values (1, 1), (1, 2), (2, 1);
+             insert into c values (11, 1, 1), (12, 1, 2), (21, 2, 1)");
+        if !index.is_empty() {
+            client.ok(&format!("create index on c {index}"));
+        }
+        client.ok("update p set b = 7 where b = 2");
+        let children = "select id, a, b from c order by id";
+        assert_eq!(client.ok(children), "11|1|1\n12|1|7\n21|2|1", "{index}");
+        client.ok("delete from p where a = 1 and b = 1");
+        assert_eq!(client.ok(children), "12|1|7\n21|2|1", "{index}");
+    }
+}
+
+/// A referred key is another one as soon as its image is; a foreign key is not, as in PostgreSQL.
+#[test]
+fn regress_actions_follow_a_key_that_is_equal_and_has_another_form() {
+    for (ty, old, new, shown) in [
+        ("numeric", "1.0", "1.00", "1.00"),
+        ("float8", "0", "'-0'", "-0"),
+        ("interval", "'1 month'", "'30 days'", "30 days"),
+    ] {
+        for (action, expected) in [
+            ("cascade", Some(shown)),
+            ("set null", Some("~")),
+            ("restrict", None),
+            ("no action", Some("")),
+        ] {
+            let mut client = Client::new();
+            client.ok(&format!(
+                "create table p (k {ty} primary key);
+                 create table c (id int primary key, k {ty} references p on update {action});
+                 insert into p values ({old}); insert into c values (1, {old})"
+            ));
+            let before = client.ok("select k from c");
+            let change = format!("update p set k = {new}");
+            match expected {
+                None => assert_eq!(client.state(&change), "23503", "{ty}"),
+                Some(expected) => {
+                    client.ok(&change);
+                    let expected = match expected {
+                        "" => before.as_str(),
+                        other => other,
+                    };
+                    assert_eq!(client.ok("select k from c"), expected, "{ty}, {action}");
+                    assert_eq!(client.ok("select k from p"), shown, "{ty}, {action}");
+                }
+            }
+        }
+    }
+}
+
 /// Its own snapshot has the child elsewhere.
 #[test]
 fn regress_a_child_that_others_moved_to_a_key_holds_it_against_an_old_delete() {

@@ -60,9 +60,7 @@ fn locks_on_rows_go_together_as_in_postgresql() {
         a.ok(&format!("begin; {change}"));
         for (asked, other) in STRENGTHS.into_iter().enumerate() {
             let sql = format!("select id from t where id = 1 for {other} nowait");
-            // FOR KEY SHARE holds the primary key alone: a change of another key is none of its business.
-            let indifferent = asked == 0 && change.starts_with("update");
-            if conflicts(strength, asked) && !indifferent {
+            if conflicts(strength, asked) {
                 assert_eq!(b.state(&sql), "55P03", "{other} after {change}");
             } else {
                 assert_eq!(b.ok(&sql), "1", "{other} after {change}");
@@ -95,6 +93,35 @@ fn a_writer_under_repeatable_read_waits_and_fails_only_if_the_other_commits() {
             }
             Err(state) => assert_eq!(done.unwrap_err(), state),
         }
+    }
+}
+
+/// What is seen is gone: another transaction has put a row in its place, or changes what was put there since.
+#[test]
+fn regress_for_key_share_believes_no_old_row_beneath_one_that_is_not_committed() {
+    for (level, gone, changed) in [
+        ("repeatable read", Err("40001"), Err("40001")),
+        ("read committed", Ok(""), Ok("1|5")),
+    ] {
+        let (_database, [mut a, mut b, mut c]) = table();
+        let lock = "select id, n from t where id = 1 for key share";
+        let begin = format!("begin isolation level {level}; select count(*) from t");
+        let expect = |client: &mut Client, expected: Result<&str, &str>| match expected {
+            Ok(rows) => assert_eq!(client.ok(lock), rows, "{level}"),
+            Err(state) => assert_eq!(client.state(lock), state, "{level}"),
+        };
+        a.ok(&begin);
+        b.ok("update t set n = 5 where id = 1");
+        c.ok("begin; update t set n = 6 where id = 1");
+        expect(&mut a, changed);
+        a.hear("rollback");
+        c.ok("rollback");
+        a.ok(&begin);
+        b.ok("delete from t where id = 1");
+        c.ok("begin; insert into t values (1, 7, 1)");
+        expect(&mut a, gone);
+        a.hear("rollback");
+        c.ok("rollback");
     }
 }
 

@@ -2,7 +2,7 @@
 
 use super::client::{Client, database, database_in};
 use std::sync::Arc;
-use vellum_io::MemoryDirectory;
+use vellum_io::{Call, MemoryDirectory, PowerCut, SimulatedDirectory};
 
 #[test]
 fn an_altered_sequence_gives_no_value_twice_after_a_restart() {
@@ -25,6 +25,68 @@ fn an_altered_sequence_gives_no_value_twice_after_a_restart() {
     assert_eq!(a.ok("select nextval('moved'), nextval('again')"), "1|70");
     a.ok("alter sequence moved restart");
     assert_eq!(a.ok("select nextval('moved')"), "9");
+}
+
+/// Symptom: the value was told again after a kill: the transaction that drew it had nothing of its own to wait for.
+#[test]
+fn regress_a_value_that_was_told_is_not_given_out_again_after_a_power_cut() {
+    let cut = |directory: &SimulatedDirectory| {
+        let left = directory.power_cut(7, PowerCut::CLEAN);
+        Arc::new(left)
+    };
+    let directory = Arc::new(SimulatedDirectory::new());
+    let database = database_in(&directory);
+    let (mut a, mut b) = (Client::of(&database), Client::of(&database));
+    a.ok("create sequence one; create sequence two; create sequence three; create sequence four");
+    assert_eq!(a.ok("select nextval('one')"), "1");
+    let left = cut(&directory);
+    assert_eq!(
+        Client::of(&database_in(&left)).ok("select nextval('one')"),
+        "34"
+    );
+    a.ok("select setval('two', 70)");
+    let left = cut(&directory);
+    assert_eq!(
+        Client::of(&database_in(&left)).ok("select nextval('two')"),
+        "71"
+    );
+    // The row that has the value was written by another, whose transaction is still open.
+    a.ok("begin; select nextval('three')");
+    assert_eq!(b.ok("select nextval('three')"), "2");
+    let left = cut(&directory);
+    assert_eq!(
+        Client::of(&database_in(&left)).ok("select nextval('three')"),
+        "34"
+    );
+    a.ok("discard sequences; commit; begin; select nextval('four'); discard sequences; commit");
+    let left = cut(&directory);
+    assert_eq!(
+        Client::of(&database_in(&left)).ok("select nextval('four')"),
+        "34"
+    );
+}
+
+#[test]
+fn values_are_waited_for_as_rarely_as_their_rows_are_written() {
+    let directory = Arc::new(SimulatedDirectory::new());
+    let database = database_in(&directory);
+    let mut a = Client::of(&database);
+    a.ok("create sequence s");
+    let flushes = || directory.counts().of(Call::Sync);
+    let before = flushes();
+    for _ in 0..330 {
+        a.ok("select nextval('s')");
+    }
+    let each = flushes() - before;
+    assert!((10..=12).contains(&each), "{each}");
+    let before = flushes();
+    a.ok("select count(nextval('s')) from generate_series(1, 3300)");
+    let whole = flushes() - before;
+    assert!(whole <= 3, "{whole}");
+    a.ok("set synchronous_commit = off");
+    let before = flushes();
+    a.ok("select nextval('s') from generate_series(1, 100)");
+    assert_eq!(flushes() - before, 0);
 }
 
 #[test]
