@@ -70,7 +70,10 @@ pub fn make_first_password(
     database: &SqlDatabase,
 ) -> io::Result<Option<PathBuf>> {
     // One that is past its time is one.
-    if database.role(SUPERUSER).is_some_and(|role| role.verifier.is_some()) {
+    if database
+        .role(SUPERUSER)
+        .is_some_and(|role| role.verifier.is_some())
+    {
         return Ok(None);
     }
     let path = directory.join(PASSWORD_FILE);
