@@ -10,7 +10,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use std::io;
 use std::path::{Path, PathBuf};
-use vellum_sql::{Password, SqlDatabase, SqlError};
+use vellum_sql::{Password, SqlDatabase};
 
 /// The role that owns everything, and the name of the database.
 pub const SUPERUSER: &str = "vellum";
@@ -216,7 +216,7 @@ mod tests {
         assert!(kept.verifier.is_none(), "nobody logs in by it");
         let made = make_first_password(directory.path(), &database).unwrap();
         assert!(made.is_none());
-        let stored = database.role(SUPERUSER).unwrap().verifier;
+        let stored = database.role(SUPERUSER).unwrap().verifier.clone();
         assert_eq!(stored, Some(changed));
     }
 }
