@@ -67,7 +67,7 @@ fn run(session: &mut Session, name: &str, values: &[&str], sink: &mut Nowhere) {
         .expect("bound");
     black_box(session.describe_portal("").expect("described"));
     session.execute("", 0, sink).expect("run");
-    session.sync(sink).expect("ended");
+    session.sync().expect("ended");
 }
 
 #[inline(never)]
