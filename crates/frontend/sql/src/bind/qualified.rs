@@ -57,7 +57,8 @@ impl Binder<'_> {
         };
         let is_meant = meant.is_some_and(|meant| match found {
             NamedTable::Table(_, table) => match &table.relation {
-                Some(relation) => relation.oid == meant.oid,
+                // What a change of a view writes stands under the view's name.
+                Some(relation) => relation.oid == meant.oid || matches!(meant.kind, Kind::View(_)),
                 // A view's query stands in its place.
                 None => !matches!(meant.kind, Kind::Table(_) | Kind::System(_)),
             },

@@ -35,8 +35,9 @@ impl Ddl<'_> {
     /// # Errors
     /// `42501` for who may not make or change this role: only superusers change superusers.
     pub(super) fn check_may_change(&self, role: &Role, what: &str) -> Result<()> {
-        let own = self.own_role()?;
-        if own.superuser {
+        // One that is gone may do nothing.
+        let own = self.open.rights().1.role(self.owner);
+        if own.is_some_and(|own| own.superuser) {
             return Ok(());
         }
         if role.superuser {
@@ -45,7 +46,7 @@ impl Ddl<'_> {
         if role.replication || role.bypass_rls {
             return Err(denied(format!("must be superuser to {what} such roles")));
         }
-        if own.create_role {
+        if own.is_some_and(|own| own.create_role) {
             return Ok(());
         }
         Err(denied(match what {

@@ -106,8 +106,8 @@ impl Ddl<'_> {
     /// # Errors
     /// `42501`.
     pub(super) fn check_may_make_schemas(&self) -> Result<()> {
-        let catalog = &self.open.catalog.1;
-        if catalog.allows_in_database(self.owner, Rights::CREATE) {
+        let rights = &self.open.rights().1;
+        if rights.allows_in_database(self.owner, Rights::CREATE) {
             return Ok(());
         }
         Err(denied(format!(

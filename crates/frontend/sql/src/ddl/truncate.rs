@@ -50,8 +50,8 @@ impl Ddl<'_> {
                 let message = format!("\"{}\" is not a table", relation.name);
                 SqlError::new(sqlstate::WRONG_OBJECT_TYPE, message)
             })?;
-            self.drop_storage(table)?;
             let next = self.with_new_storage(&relation, table)?;
+            self.drop_storage(table)?;
             if truncate.identity == Some(ast::TruncateIdentityOption::Restart) {
                 self.restart_sequences(relation.oid)?;
             }
