@@ -90,7 +90,11 @@ fn rollback_that_meets_a_failing_disk_goes_on_where_it_stopped() {
     }
     let mut failures = 0;
     loop {
-        world.directory.fail(Fault::nth(Call::Read, 20).on("data"));
+        // Now one that the undo needs, now one that a join would have liked.
+        let read = u64::from(failures % 8 * 3);
+        world
+            .directory
+            .fail(Fault::nth(Call::Read, read).on("data"));
         assert!(failures < 1000, "it gets on");
         let log = world.log_of(&tx);
         let mut reverter = Reverter::running(&world.store, log, &world.carried);
