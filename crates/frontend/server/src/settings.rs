@@ -237,6 +237,11 @@ impl Settings {
         if self.connections_reserved >= self.connections_max {
             return invalid("connections_reserved must be below connections_max");
         }
+        if self.transactions_max < TRANSACTIONS_LEAST {
+            return Err(SettingsError::Value(format!(
+                "transactions_max is at least {TRANSACTIONS_LEAST}"
+            )));
+        }
         if self.connections_reserved >= usize::from(self.transactions_max) {
             return invalid("connections_reserved must be below transactions_max");
         }
@@ -251,11 +256,6 @@ impl Settings {
         }
         if self.spill_mib_max > MIB_MAX {
             return invalid("spill_mib_max is at most 2^30");
-        }
-        if self.transactions_max < TRANSACTIONS_LEAST {
-            return Err(SettingsError::Value(format!(
-                "transactions_max is at least {TRANSACTIONS_LEAST}"
-            )));
         }
         self.engine()?;
         if self.tls_certificate.as_os_str().is_empty() != self.tls_key.as_os_str().is_empty() {
