@@ -144,7 +144,7 @@ impl Typist {
         shown
     }
 
-    /// Presses Ctrl-D at an empty line.
+    /// Presses Ctrl-D at an empty line, whose prompt has been seen: what is typed ahead of the prompt may be lost.
     fn leaves(mut self) -> Option<i32> {
         self.types(CONTROL_D);
         self.child.wait().unwrap().code()
@@ -226,6 +226,7 @@ fn what_was_typed_is_there_the_next_time() {
     second.sees("select 40 + 2 as sum;");
     second.types("\x1b[D, 7 * 11 as product\r");
     second.sees("77");
+    second.sees(PROMPT);
     assert_eq!(second.leaves(), Some(0));
 }
 
