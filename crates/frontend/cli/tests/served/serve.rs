@@ -105,13 +105,15 @@ fn no_password_is_shown_of_statements() {
 fn a_handshake_that_fails_is_logged() {
     let folder = tempfile::tempdir().unwrap();
     let server = Program::start(command(folder.path(), &["--tls"]));
-    let mut socket = std::net::TcpStream::connect(("127.0.0.1", server.port())).unwrap();
-    let request = [8u32.to_be_bytes(), 80_877_103u32.to_be_bytes()].concat();
-    std::io::Write::write_all(&mut socket, &request).unwrap();
-    std::io::Write::write_all(&mut socket, b"no TLS at all, but long enough").unwrap();
-    // Until it is closed.
-    let mut rest = Vec::new();
-    let _ = std::io::Read::read_to_end(&mut socket, &mut rest);
+    // An SSLRequest, and what is no TLS, until the server has closed.
+    let script = format!(
+        "exec 3<>/dev/tcp/127.0.0.1/{}; printf '\\0\\0\\0\\010\\004\\322\\026\\057no TLS at all, but long enough' >&3; cat <&3",
+        server.port()
+    );
+    let shell = std::process::Command::new("bash")
+        .args(["-c", &script])
+        .output();
+    shell.unwrap();
     server.signal(Signal::TERM);
     let (code, log) = end(server.child);
     assert_eq!(code, 0, "{log}");
