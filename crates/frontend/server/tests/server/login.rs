@@ -64,7 +64,7 @@ fn what_is_no_password_opens_nothing() {
         ("of_broken", broken, true),
     ] {
         let mut config = world.config();
-        config.user(user).password(password);
+        config.user(user).password(password).dbname("vellum");
         let error = config.connect(postgres::NoTls).err();
         let said = error.as_ref().map(ToString::to_string);
         assert_eq!(
