@@ -93,12 +93,10 @@ impl Session {
 /// `0A000` if a program returns other columns than the one that a client knows.
 pub(super) fn check_columns(known: &Arc<Program>, program: &Arc<Program>) -> Result<()> {
     let same = || {
-        let columns = known.columns.iter().zip(&program.columns);
+        let mut columns = known.columns.iter().zip(&program.columns);
         known.returns == program.returns
             && known.columns.len() == program.columns.len()
-            && columns
-                .map(|(a, b)| (&a.name, a.ty, a.typmod) == (&b.name, b.ty, b.typmod))
-                .all(|same| same)
+            && columns.all(|(a, b)| (&a.name, a.ty, a.typmod) == (&b.name, b.ty, b.typmod))
     };
     if Arc::ptr_eq(known, program) || same() {
         return Ok(());
