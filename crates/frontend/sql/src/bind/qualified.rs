@@ -63,9 +63,7 @@ impl Binder<'_> {
                 None => !matches!(meant.kind, Kind::Table(_) | Kind::System(_)),
             },
             // A view that is written.
-            NamedTable::Joined(joined) => {
-                joined.qualified_only && matches!(meant.kind, Kind::View(_))
-            }
+            NamedTable::Joined(_) => matches!(meant.kind, Kind::View(_)),
         });
         match is_meant {
             true => Ok(()),
