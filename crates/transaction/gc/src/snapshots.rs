@@ -166,7 +166,7 @@ mod tests {
         };
         let directory = Arc::new(vellum_io::MemoryDirectory::new());
         let now = Arc::new(move || ticks.now());
-        let log = Log::create(directory, config, now, LogStart::first()).unwrap();
+        let log = Log::create(directory, config, now, LogStart::first()).expect("a log");
         let config = Config {
             slots_max: 4,
             ..Config::default()

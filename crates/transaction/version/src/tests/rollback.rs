@@ -91,7 +91,7 @@ fn rollback_that_meets_a_failing_disk_goes_on_where_it_stopped() {
     let mut failures = 0;
     loop {
         // Now one that the undo needs, now one that a join would have liked.
-        let read = u64::from(failures % 8 * 3);
+        let read = failures % 8 * 3;
         world
             .directory
             .fail(Fault::nth(Call::Read, read).on("data"));
