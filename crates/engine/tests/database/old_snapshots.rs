@@ -294,38 +294,6 @@ fn queue_beside_a_session_that_is_idle_in_a_transaction_stays_small_in_index_and
     }
 }
 
-/// Of rows that are hot nothing is kept, and nothing is in anybody's way; but where the oldest snapshot is OLTP, what an update replaces cannot give its place to the
-/// next version.
-#[test]
-fn hot_rows_beside_an_idle_session_have_it_promoted() {
-    let (_, database, table) = with_table(&small());
-    database
-        .retry(|tx| (0..20).try_for_each(|n| tx.insert(&table, &key(n), &[1; 60])))
-        .unwrap();
-    let write = |updates: u32| {
-        for number in 0..updates {
-            let tx = begin(&database, Class::Auto);
-            let changed = tx.update(&table, &key(number % 20), &[4..8], |value| {
-                value[4..8].copy_from_slice(&number.to_be_bytes());
-            });
-            assert!(changed.unwrap());
-            tx.commit().unwrap();
-        }
-    };
-    write(1_000);
-    assert_eq!(database.statistics().promotions, 0, "nobody idles");
-    let idle = begin(&database, Class::Auto);
-    let seen = rows(&idle, &table);
-    write(10_000);
-    let now = database.statistics();
-    assert!(now.fat_rows_made >= 20, "{now:?}");
-    assert_eq!(now.promotions, 1, "{now:?}");
-    write(1_000);
-    let after = database.statistics();
-    assert!(after.versions_displaced - now.versions_displaced > 500);
-    assert_eq!(rows(&idle, &table), seen);
-}
-
 /// What a queue's operations did, each; or what stood in their way at the end.
 #[derive(Debug)]
 struct Work {
