@@ -178,7 +178,7 @@ fn regress_before_image_is_taken_out_beside_a_leaf_that_cannot_be_read() {
         let savepoint = tx.savepoint();
         world.put(&tx, &tree, &key(number), &[2; 90]).unwrap();
         let deltas = world.store.deltas(tx.slot()).unwrap();
-        let name = delta::key(stamp, tx.commands_drawn() as u32 - 1);
+        let name = delta::key(stamp, tx.commands_drawn() - 1);
         let leaf = leaf_of(deltas, &name);
         number += 1;
         if number > 150 && leaf != edge {
@@ -217,7 +217,7 @@ fn regress_account_of_a_reverted_drop_ends_beside_a_leaf_that_cannot_be_read() {
     for tree in &trees {
         world.disown(&tx, tree);
         let list = &world.store.slot(slot).unwrap().work;
-        let name = work_key(stamp, tx.commands_drawn() as u32 - 1, DISOWN_PART);
+        let name = work_key(stamp, tx.commands_drawn() - 1, DISOWN_PART);
         leaves.push(leaf_of(list, &name));
         if leaves.len() > 200 && !leaves[..leaves.len() - 1].ends_with(&leaves[leaves.len() - 1..])
         {
@@ -260,7 +260,7 @@ fn regress_tombstone_that_is_taken_back_beside_a_leaf_that_cannot_be_read_counts
     for number in 0..400 {
         world.delete(&tx, &tree, &key(number)).unwrap();
         let list = &world.store.slot(slot).unwrap().tombstones;
-        let name = delta::key(stamp, tx.commands_drawn() as u32 - 1);
+        let name = delta::key(stamp, tx.commands_drawn() - 1);
         leaves.push(leaf_of(list, &name));
         if leaves.len() > 200 && !leaves[..leaves.len() - 1].ends_with(&leaves[leaves.len() - 1..])
         {
@@ -338,7 +338,7 @@ fn regress_leaf_that_cannot_be_read_is_read_once_for_all_that_are_to_be_taken_ou
     let mut names = Vec::new();
     for number in 0..300 {
         world.put(&tx, &tree, &key(number), &[2; 20]).unwrap();
-        let name = delta::key(stamp, tx.commands_drawn() as u32 - 1);
+        let name = delta::key(stamp, tx.commands_drawn() - 1);
         let tree = tree.root();
         names.push(Named { name, tree });
     }
