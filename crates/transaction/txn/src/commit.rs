@@ -35,7 +35,7 @@ const WRITERS_PER_PASS: u32 = 4;
 const WRITERS_PER_PASS_ALONE: u32 = 16;
 
 /// Slots that passes look at for each writer, about.
-const SLOTS_PER_WRITER: usize = 4;
+const SLOTS_PER_WRITER: u64 = 4;
 
 /// A transaction that committed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -236,7 +236,7 @@ impl Transaction {
         }
     }
 
-    /// True once a quarter as many writers of the slot have ended as there are slots: then all slots together look at about four slots a transaction,
+    /// True once a quarter as many writers of the slot have ended as a pass looks at slots: then all slots together look at about four slots a transaction,
     /// whatever their number (§3.1, interleaved refresh; slots whose sessions idle make no passes, and with as many writers as slots ten idle
     /// snapshots would make passes half as frequent as collections, which then go by old ones). And as many as `writers`.
     #[inline]
@@ -247,7 +247,7 @@ impl Transaction {
         let ended = &self.domain().slot(self.slot()).ended;
         let count = ended.load(Ordering::Relaxed) + 1;
         let due =
-            SLOTS_PER_WRITER * count as usize >= self.domain().slots_in_use() && count >= writers;
+            SLOTS_PER_WRITER * u64::from(count) >= self.domain().looks_a_pass() && count >= writers;
         ended.store(if due { 0 } else { count }, Ordering::Relaxed);
         due
     }

@@ -53,6 +53,8 @@ pub struct Domain {
     pass: Mutex<Known>,
     /// Slots that passes looked at.
     looks: AtomicU64,
+    /// Slots that the last whole pass has looked at: what the next one costs, about.
+    looks_a_pass: AtomicU64,
     /// Writers that were dropped and are not rolled back.
     parked: AtomicUsize,
     /// How urgently somebody asked the next pass to promote early; zero if nobody did.
@@ -97,6 +99,7 @@ impl Domain {
             slots: Slots::new(slots_max),
             pass: Mutex::new(Known::new()),
             looks: AtomicU64::new(0),
+            looks_a_pass: AtomicU64::new(0),
             parked: AtomicUsize::new(0),
             early: AtomicU64::new(0),
             nanos: AtomicU64::new(monotonic_nanos()),
@@ -280,6 +283,7 @@ impl Domain {
             promote_oldest_after(self.promote_after, urgency),
         );
         let nanos = self.nanos.load(Ordering::Relaxed);
+        let before = known.looks;
         let marks = self
             .slots
             .watermarks(&mut known, &self.clock, promote_after, nanos);
@@ -287,6 +291,8 @@ impl Domain {
         let Some(marks) = marks else {
             return self.watermarks();
         };
+        self.looks_a_pass
+            .store(known.looks - before, Ordering::Relaxed);
         debug_assert!(marks.clock >= self.watermarks().clock);
         debug_assert!(
             marks.oldest_tx >= self.watermarks().oldest_tx,
@@ -305,6 +311,12 @@ impl Domain {
         if self.early.load(Ordering::Relaxed) < urgency {
             self.early.fetch_max(urgency, Ordering::Relaxed);
         }
+    }
+
+    /// Slots that the next pass will look at, about: those in use but for those whose analytical transaction idles.
+    #[inline]
+    pub(crate) fn looks_a_pass(&self) -> u64 {
+        self.looks_a_pass.load(Ordering::Relaxed)
     }
 
     /// Slots that passes have looked at.

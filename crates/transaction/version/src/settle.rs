@@ -48,9 +48,24 @@ const REMOVE_AT: u32 = 64;
 /// Deltas of dropped rows that wait to be taken out together.
 const DEAD_MAX: usize = 512;
 
-/// Tombstones that a slot has in the main index because an old OLTP snapshot needs them, before it asks for promotion: a
+/// Tombstones that a slot has in the main index because an old OLTP snapshot needs them, for each of which the urgency of a promotion grows by one: a
 /// scan steps over all of them.
 const HELD_UP: u64 = 256;
+
+/// From how many on it asks.
+const HELD_UP_FEW: u64 = 64;
+
+/// As urgent as a few are at most: who is some 500 ticks old may be at work, where dozens are.
+const URGENCY_OF_FEW: u64 = 12;
+
+/// How urgent a promotion is where so many tombstones are held up; zero for not at all. A queue that adds one an operation has stepped over their square
+/// by then, so that of few grows by the square.
+fn urgency(held_up: u64) -> u64 {
+    let few = held_up / HELD_UP_FEW;
+    few.saturating_mul(few)
+        .min(URGENCY_OF_FEW)
+        .max(held_up / HELD_UP)
+}
 
 /// How far a list of tombstones was worked off.
 #[derive(Debug)]
@@ -213,16 +228,17 @@ impl VersionStore {
         let marks = horizon.watermarks();
         let behind = marks.clock.get() - marks.oldest_oltp.get();
         let held_up = versions.unsettled.load(Ordering::Relaxed);
-        let is_asked =
-            |held_up: u64| held_up >= HELD_UP && behind > promotion_ticks(held_up / HELD_UP);
-        if !more && is_asked(held_up) {
+        let asked = |held_up: u64| {
+            let urgency = urgency(held_up);
+            (urgency > 0 && behind > promotion_ticks(urgency)).then_some(urgency)
+        };
+        if !more && asked(held_up).is_some() {
             // The running transaction's own stay whoever is promoted, and it may be itself who is old.
             let log = horizon.domain().log();
             let live = log.slot(step.slot).lock().live_transaction();
             let own = live.map_or(0, |(stamp, _)| versions.tombstones_of(stamp));
-            let held_up = held_up.saturating_sub(own);
-            if is_asked(held_up) {
-                horizon.domain().request_promotion(held_up / HELD_UP);
+            if let Some(urgency) = asked(held_up.saturating_sub(own)) {
+                horizon.domain().request_promotion(urgency);
             }
         }
         let (work, _) = result?;

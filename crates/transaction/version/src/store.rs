@@ -91,8 +91,8 @@ pub(crate) struct SlotVersions {
     newest_tombstones: (AtomicU64, AtomicU64),
     /// The stamp of the newest transient delta: without one there is nothing to sweep.
     newest_transient: AtomicU64,
-    /// The oldest OLTP snapshot, and how many fat rows the slot's writers have pruned since it was that, by the list of open snapshots.
-    pruned_by_list: (AtomicU64, AtomicU64),
+    /// The oldest OLTP snapshot, and how many full fat rows the slot's writers have pruned since it was that.
+    pruned: (AtomicU64, AtomicU64),
     /// The stamp of the newest entry of `work`.
     newest_work: AtomicU64,
     /// Bytes of the pages of the chains on `work` that are not free yet.
@@ -172,7 +172,7 @@ impl SlotVersions {
             fresh: AtomicU64::new(0),
             newest_tombstones: (AtomicU64::new(0), AtomicU64::new(0)),
             newest_transient: AtomicU64::new(0),
-            pruned_by_list: (AtomicU64::new(0), AtomicU64::new(0)),
+            pruned: (AtomicU64::new(0), AtomicU64::new(0)),
             newest_work: AtomicU64::new(0),
             chain_bytes: AtomicU64::new(0),
             trees: AtomicU64::new(0),
@@ -222,10 +222,10 @@ impl SlotVersions {
         Ok(())
     }
 
-    /// Notes that a fat row was pruned by the list of open snapshots, while this was the oldest OLTP one; how many were, since that is it. For the slot's writer.
-    pub fn note_pruned_by_list(&self, oldest_oltp: Timestamp) -> u64 {
+    /// Notes that a full fat row was pruned, while this was the oldest OLTP one; how many were, since that is it. For the slot's writer.
+    pub fn note_pruned(&self, oldest_oltp: Timestamp) -> u64 {
         // One transaction of the slot at a time: relaxed suffices.
-        let (oldest, count) = &self.pruned_by_list;
+        let (oldest, count) = &self.pruned;
         let before = match oldest.swap(oldest_oltp.get(), Ordering::Relaxed) {
             same if same == oldest_oltp.get() => count.load(Ordering::Relaxed),
             _ => 0,

@@ -38,8 +38,8 @@ use vellum_gc::{Horizon, is_dead_between};
 use vellum_metrics::Counter;
 use vellum_txn::{ActiveSnapshots, Domain, Transaction, VersionStamp, promotion_ticks};
 
-/// Fat rows that a slot's writers prune by the list of snapshots under one oldest OLTP snapshot, before they ask for promotion: a millisecond's work.
-const PRUNED_BY_LIST: u64 = 256;
+/// Full fat rows that a slot's writers prune under one oldest OLTP snapshot, before they ask for promotion: a millisecond's work.
+const PRUNED_FULL: u64 = 256;
 
 /// Whose row it is that a write is about, for what is decided here.
 pub(crate) struct Place<'p> {
@@ -313,13 +313,8 @@ impl VersionStore {
         let old = old_versions(&fat).ok_or_else(broken)?;
         let slack = place.slack_for(replaced);
         let mut pruned = if place.is_listed {
-            let pruned = self
-                .prune_by_list(place.domain(), &scratch.active, newest, &old)
-                .ok_or_else(broken)?;
-            if pruned.dropped > 0 {
-                self.request_promotion_for_fat(place);
-            }
-            pruned
+            self.prune_by_list(place.domain(), &scratch.active, newest, &old)
+                .ok_or_else(broken)?
         } else {
             let pruned = place
                 .prune_by_known(&scratch.active, newest, &old)
@@ -330,6 +325,9 @@ impl VersionStore {
             }
             pruned
         };
+        if pruned.dropped > 0 {
+            self.request_promotion_for_fat(place);
+        }
         // With room for one more version, or each update would come here.
         let most = place
             .row_max(body)
@@ -350,15 +348,15 @@ impl VersionStore {
         )
     }
 
-    /// Asks for promotion where an old OLTP snapshot makes that versions of fat rows stay until the rows are full, and the list of snapshots is
-    /// collected. These versions are few, and in nobody's way; but each second update writes its row anew.
+    /// Asks for promotion where an old OLTP snapshot makes that versions of fat rows stay until the rows are full, whether what is known suffices to drop them
+    /// then or the list of snapshots is collected. These versions are few, and in nobody's way; but each second or third update writes its row anew.
     #[cold]
     fn request_promotion_for_fat(&self, place: &Place<'_>) {
         let marks = place.domain().watermarks();
         let Some(versions) = self.slot(place.transaction.slot()) else {
             return;
         };
-        let urgency = versions.note_pruned_by_list(marks.oldest_oltp) / PRUNED_BY_LIST;
+        let urgency = versions.note_pruned(marks.oldest_oltp) / PRUNED_FULL;
         let behind = marks.clock.get() - marks.oldest_oltp.get();
         if urgency > 0 && behind > promotion_ticks(urgency) {
             place.domain().request_promotion(urgency);
