@@ -1,8 +1,8 @@
 //! `vellum serve`: settings from a file, the environment and flags, in that order, and a server with them.
 
-use crate::args::VersionLimit;
+use crate::args::{Arguments, VersionLimit};
 use crate::exit::Failure;
-use clap::{Arg, Args, Command};
+use clap::{Arg, Args, Command, CommandFactory};
 use std::ffi::{OsStr, OsString};
 use std::io::Write;
 use std::path::PathBuf;
@@ -181,8 +181,13 @@ impl Options {
 
 /// Variables of the environment that are named like those of settings, and belong to none: misspelled, most likely.
 fn unknown_variables(names: impl Iterator<Item = OsString>) -> Vec<String> {
-    let command = Options::augment_args(Command::new("serve"));
-    let known: Vec<&OsStr> = command.get_arguments().filter_map(Arg::get_env).collect();
+    // Of other commands as well: who works with all of them exports theirs.
+    let command = Arguments::command();
+    let all = std::iter::once(&command).chain(command.get_subcommands());
+    let known: Vec<&OsStr> = all
+        .flat_map(Command::get_arguments)
+        .filter_map(Arg::get_env)
+        .collect();
     let ours = names.filter(|name| !known.contains(&name.as_os_str()));
     let ours = ours.map(|name| name.to_string_lossy().into_owned());
     ours.filter(|name| name.starts_with("VELLUM_") && !OF_TESTS.contains(&&**name))
@@ -249,6 +254,7 @@ mod tests {
             "VELLUM_CONFIG",
             "VELLUM_SEED",
             "VELLUM_TLS_CERT",
+            "VELLUM_HISTORY",
             "PATH",
         ];
         let unknown = unknown_variables(names.into_iter().map(OsString::from));

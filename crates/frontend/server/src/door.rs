@@ -32,6 +32,9 @@ use std::time::Duration;
 use vellum_base::clock::monotonic_nanos;
 use vellum_base::maps::HashMap;
 
+/// How long a login has that is begun, where others wait for its place: a slow network's ten round trips. Whoever keeps places that long has to come again.
+const CROWDED_PATIENCE: Duration = Duration::from_secs(3);
+
 /// Token of the waker.
 const WAKE: Token = Token(usize::MAX);
 /// How long accepting pauses after the system refused a descriptor.
@@ -288,6 +291,7 @@ impl Door {
         }
         // Of all that a login may take, where others wait.
         let patience = Duration::from_secs(shared.settings.login_timeout_seconds) / 4;
+        let patience = patience.min(CROWDED_PATIENCE);
         let Some(login) = shared.sessions.begin_login(&socket, patience) else {
             self.refuse(socket, &too_many());
             return;

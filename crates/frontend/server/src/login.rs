@@ -194,9 +194,12 @@ impl Entrance<'_> {
             let Some(first) = startup::read(&mut self.stream)? else {
                 return Err(Turned::Away);
             };
-            self.login.has_spoken();
             match first? {
-                First::Startup(startup) => return Ok(startup),
+                First::Startup(startup) => {
+                    // Not before: who asks for encryption, and for nothing else, keeps others out for as long as it likes.
+                    self.login.has_spoken();
+                    return Ok(startup);
+                }
                 First::Cancel { process, key } => {
                     let done = self.shared.sessions.cancel(process, key);
                     self.shared.counts.cancels.fetch_add(1, Ordering::Relaxed);

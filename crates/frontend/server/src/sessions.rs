@@ -52,7 +52,7 @@ struct Entering {
     socket: Arc<Socket>,
     /// When it came, by the monotonic clock.
     since: u64,
-    /// Its first packet has come.
+    /// It has said who it is.
     has_spoken: bool,
 }
 
@@ -144,7 +144,7 @@ impl Sessions {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// A place for the login of a client; none if too many are under way, and none of them makes way (N2): one that has sent its first packet does if it
+    /// A place for the login of a client; none if too many are under way, and none of them makes way (N2): one that has said who it is does if it
     /// has taken longer than `patience`.
     pub fn begin_login(
         self: &Arc<Self>,
@@ -364,7 +364,7 @@ impl Drop for Place {
 }
 
 impl Login {
-    /// The client's first packet has come.
+    /// The client has said who it is.
     pub fn has_spoken(&self) {
         if let Some(login) = self.sessions.lock().logins.get_mut(&self.number) {
             login.has_spoken = true;

@@ -93,14 +93,8 @@ impl Unfinished {
 
 /// What is logged of a text.
 fn shown(text: &str) -> Cow<'_, str> {
-    // Before it is cut, or the end of a literal might be missing.
-    match without_passwords(text) {
-        Cow::Borrowed(text) => Cow::Borrowed(&text[..text.floor_char_boundary(LOGGED_BYTES_MAX)]),
-        Cow::Owned(mut text) => {
-            text.truncate(text.floor_char_boundary(LOGGED_BYTES_MAX));
-            Cow::Owned(text)
-        }
-    }
+    // A password that the cut goes through is hidden up to the end.
+    without_passwords(&text[..text.floor_char_boundary(LOGGED_BYTES_MAX)])
 }
 
 #[cfg(test)]

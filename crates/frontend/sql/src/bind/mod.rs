@@ -20,6 +20,7 @@ mod extension;
 mod frame;
 mod levels;
 mod like;
+mod named_windows;
 mod near;
 mod operator;
 mod place;
@@ -45,6 +46,7 @@ pub(crate) use extension::{
     refuse_kept,
 };
 pub(crate) use frame::Limit;
+use named_windows::NamedWindows;
 pub(crate) use row::{query_of, row_of};
 pub(crate) use scope::{
     Found, Joined, JoinedColumn, Named as NamedTable, OuterScope, Scope, ScopeColumn, ScopeTable,
@@ -236,7 +238,7 @@ pub(crate) struct Binder<'c> {
     /// Whether it binds the argument of an aggregate.
     pub in_aggregate: bool,
     /// What WINDOW names.
-    pub named_windows: Vec<ast::NamedWindowDefinition>,
+    pub named_windows: NamedWindows,
     /// What WITH names, where it can be seen.
     pub with: Vec<With>,
     /// Statements of WITH that are run first.
@@ -318,7 +320,7 @@ impl<'c> Binder<'c> {
             windows: None,
             groupings: None,
             in_aggregate: false,
-            named_windows: Vec::new(),
+            named_windows: NamedWindows::default(),
             with: Vec::new(),
             writings: Vec::new(),
             named: None,

@@ -56,8 +56,13 @@ impl Binder<'_> {
             return Err(self.no_function(name, &types));
         }
         if let ast::Expr::Array(array) = &**value {
-            for item in &array.elem {
-                arguments.push(self.expr(item)?);
+            // Its dimensions are none of the function's.
+            let mut rest: Vec<&ast::Expr> = array.elem.iter().rev().collect();
+            while let Some(item) = rest.pop() {
+                match item {
+                    ast::Expr::Array(inner) => rest.extend(inner.elem.iter().rev()),
+                    item => arguments.push(self.expr(item)?),
+                }
             }
             return self.call(name, arguments).map(Some);
         }

@@ -1,7 +1,8 @@
 //! Window functions: which there are, and what their windows are.
 
 use super::frame::{Frame, is_same_for_all};
-use super::{Aggregate, AggregateKind, Binder, Bound, COMPARED_MAX, folded, undefined};
+use super::named_windows::Definition;
+use super::{Aggregate, AggregateKind, Binder, Bound, COMPARED_MAX, undefined};
 use crate::error::{Result, SqlError};
 use crate::expr::{Casting, Expr, no_polymorphic_type};
 use crate::plan::{General, SortKey};
@@ -32,7 +33,7 @@ pub(crate) struct WindowCall {
     function: WindowKind,
     arguments: Vec<(Expr, Type)>,
     result: Type,
-    over: ast::WindowSpec,
+    over: Definition,
     place: Option<u32>,
 }
 
@@ -183,7 +184,7 @@ impl Binder<'_> {
         over: &ast::WindowType,
         place: Option<u32>,
     ) -> Result<Called> {
-        let over = self.window_spec(over)?;
+        let over = self.window_definition(over)?;
         if let Some(kind) = AggregateKind::find(name) {
             if kind.is_ordered_set() {
                 let message = format!("OVER is not supported for ordered-set aggregate {name}");
@@ -261,12 +262,16 @@ impl Binder<'_> {
     /// The window functions that were found, with their windows, which say of parameters what no other clause has said.
     ///
     /// # Errors
-    /// As expressions; `42P20` for a window function in a window.
+    /// As expressions; `42P20` for a window function in a window; `54000` for more keys of windows than 65,534.
     pub fn window_functions(&mut self) -> Result<Vec<Window>> {
         let calls = self.windows.take().unwrap_or_default();
         let mut windows = Vec::with_capacity(calls.len());
+        let mut keys = 0;
         for call in calls {
             let place = call.place;
+            // Each has keys of its own, though many may name one window.
+            keys += call.over.partition_by.len() + call.over.order_by.len();
+            SqlError::check_room(keys, u16::MAX, "keys of windows")?;
             windows.push(self.with_window(call).map_err(|error| error.at(place))?);
         }
         Ok(windows)
@@ -275,13 +280,13 @@ impl Binder<'_> {
     fn with_window(&mut self, call: WindowCall) -> Result<Window> {
         let order = self.sort_expressions(&call.over.order_by)?;
         let mut partition = Vec::with_capacity(call.over.partition_by.len());
-        for node in &call.over.partition_by {
+        for node in &*call.over.partition_by {
             let bound = self.expr(node)?;
             let (expr, ty, _) = self.settle(bound)?;
             crate::plan::check_equality(ty)?;
             partition.push((expr, ty));
         }
-        let frame = call.over.window_frame.as_ref();
+        let frame = call.over.frame.as_deref();
         let frame = frame.map(|node| self.frame(node, &order)).transpose()?;
         Ok(Window {
             function: call.function,
@@ -389,93 +394,6 @@ impl Binder<'_> {
             typmod: Typmod::NONE,
             casting: Casting::Implicit,
         })
-    }
-
-    /// Looks at the definitions of WINDOW, each of which may be built on one before it.
-    ///
-    /// # Errors
-    /// `42P20` for a name that is there already, and for what a definition may not say anew; `42704`.
-    pub fn check_named_windows(&self) -> Result<()> {
-        let named = self.named_windows.iter().enumerate();
-        for (at, ast::NamedWindowDefinition(name, definition)) in named {
-            let own = folded(name);
-            let mut before = self.named_windows[..at].iter();
-            if before.any(|ast::NamedWindowDefinition(other, _)| folded(other) == own) {
-                let message = format!("window \"{own}\" is already defined");
-                let error = SqlError::new(sqlstate::WINDOWING_ERROR, message);
-                return Err(error.at(self.place_of(name.span.start)));
-            }
-            if let ast::NamedWindowExpr::WindowSpec(spec) = definition {
-                self.on_base(spec, at, false)?;
-            }
-        }
-        Ok(())
-    }
-
-    /// What OVER names, with what it is built on.
-    fn window_spec(&self, over: &ast::WindowType) -> Result<ast::WindowSpec> {
-        let all = self.named_windows.len();
-        match over {
-            ast::WindowType::NamedWindow(name) => self.named_window(&folded(name), all),
-            ast::WindowType::WindowSpec(spec) => self.on_base(spec, all, true),
-        }
-    }
-
-    /// A window with what it takes from the one that it names, which is one of the first `defined` of WINDOW.
-    fn on_base(
-        &self,
-        spec: &ast::WindowSpec,
-        defined: usize,
-        in_over: bool,
-    ) -> Result<ast::WindowSpec> {
-        let mut spec = spec.clone();
-        let Some(base) = spec.window_name.take() else {
-            return Ok(spec);
-        };
-        let place = self.place_of(base.span.start);
-        let name = folded(&base);
-        let wrong = |message: String| SqlError::new(sqlstate::WINDOWING_ERROR, message).at(place);
-        let base = self.named_window(&name, defined);
-        let base = base.map_err(|error| error.at(place))?;
-        if !spec.partition_by.is_empty() {
-            let message = format!("cannot override PARTITION BY clause of window \"{name}\"");
-            return Err(wrong(message));
-        }
-        if !spec.order_by.is_empty() && !base.order_by.is_empty() {
-            let message = format!("cannot override ORDER BY clause of window \"{name}\"");
-            return Err(wrong(message));
-        }
-        if base.window_frame.is_some() {
-            let message = format!("cannot copy window \"{name}\" because it has a frame clause");
-            let alone = in_over && spec.order_by.is_empty() && spec.window_frame.is_none();
-            return Err(match alone {
-                true => wrong(message).with_hint("Omit the parentheses in this OVER clause."),
-                false => wrong(message),
-            });
-        }
-        spec.partition_by = base.partition_by;
-        if spec.order_by.is_empty() {
-            spec.order_by = base.order_by;
-        }
-        Ok(spec)
-    }
-
-    /// One of the first so many definitions of WINDOW.
-    fn named_window(&self, name: &str, defined: usize) -> Result<ast::WindowSpec> {
-        let mut named = self.named_windows[..defined].iter().enumerate();
-        let found = named.find(|(_, ast::NamedWindowDefinition(own, _))| folded(own) == name);
-        match found {
-            Some((_, ast::NamedWindowDefinition(_, ast::NamedWindowExpr::NamedWindow(_)))) => {
-                Err(SqlError::syntax("a window without parentheses"))
-            }
-            Some((at, ast::NamedWindowDefinition(_, ast::NamedWindowExpr::WindowSpec(spec)))) => {
-                self.on_base(spec, at, false)
-            }
-            None => {
-                let message = format!("window \"{name}\" does not exist");
-                Err(SqlError::new(sqlstate::UNDEFINED_OBJECT, message))
-            }
-        }
     }
 }
 

@@ -113,7 +113,7 @@ impl Run<'_, '_> {
         each: impl FnOnce(&[u8]) -> R,
     ) -> Result<Option<R>> {
         let options = TransactionOptions::default().read_only(true);
-        let now = self.engine.begin_with(options)?;
+        let now = self.waiting.borrow().begin(self.engine, options)?;
         Ok(now.get(storage, key, each)?)
     }
 

@@ -14,11 +14,15 @@ const WORD: &str = "password";
 /// What is shown instead of a literal.
 const HIDDEN: &str = "'********'";
 
-/// The text with something else in the place of passwords.
+/// How many times its length of comments is passed over before the rest of a text is hidden.
+const COMMENTS_MAX: usize = 4;
+
+/// The text with something else in the place of passwords. Takes time in proportion to the text: comments that hold PASSWORD again and again would be
+/// read once for each, so that what is behind very many of them is not shown at all.
 pub fn without_passwords(text: &str) -> Cow<'_, str> {
     let bytes = text.as_bytes();
     let mut out = String::new();
-    let mut copied = 0;
+    let (mut copied, mut passed) = (0, 0);
     for at in memchr2_iter(b'p', b'P', bytes) {
         let behind = at + WORD.len();
         let is_word = bytes
@@ -29,11 +33,17 @@ pub fn without_passwords(text: &str) -> Cow<'_, str> {
         }
         // It may be a name in quotes.
         let rest = text[behind..].strip_prefix('"').unwrap_or(&text[behind..]);
-        let rest = without_space(rest);
-        if let Some(length) = literal(rest) {
+        let rest = without_space(rest, &mut passed);
+        if let Some(length) = literal(rest, &mut passed) {
             out.push_str(&text[copied..text.len() - rest.len()]);
             out.push_str(HIDDEN);
             copied = text.len() - rest.len() + length;
+        }
+        if passed > COMMENTS_MAX * text.len() {
+            let shown = copied.max(behind);
+            out.push_str(&text[copied..shown]);
+            out.push_str(HIDDEN);
+            return Cow::Owned(out);
         }
     }
     if copied == 0 {
@@ -47,8 +57,14 @@ fn is_of_name(c: char) -> bool {
     c.is_alphanumeric() || c == '_' || c == '$'
 }
 
-/// What follows white space and comments.
-fn without_space(text: &str) -> &str {
+/// What follows white space and comments, whose length is added to `passed`.
+fn without_space<'t>(text: &'t str, passed: &mut usize) -> &'t str {
+    let rest = behind_space(text);
+    *passed += text.len() - rest.len();
+    rest
+}
+
+fn behind_space(text: &str) -> &str {
     let mut rest = text.trim_start();
     loop {
         let behind = if let Some(comment) = rest.strip_prefix("--") {
@@ -63,11 +79,11 @@ fn without_space(text: &str) -> &str {
 }
 
 /// How long the literal is that a text begins with, with those that go on with it in other lines; one that does not end takes all of it.
-fn literal(text: &str) -> Option<usize> {
+fn literal(text: &str, passed: &mut usize) -> Option<usize> {
     let mut length = one_literal(text)?;
     loop {
         let rest = &text[length..];
-        let next = without_space(rest);
+        let next = without_space(rest, passed);
         let between = &rest[..rest.len() - next.len()];
         match one_literal(next) {
             Some(more) if next.starts_with('\'') && between.contains('\n') => {
@@ -226,6 +242,20 @@ mod tests {
                 matches!(without_passwords(text), Cow::Borrowed(same) if same == text),
                 "{text}"
             );
+        }
+    }
+
+    /// Not by the square of its length, which would be hours here.
+    #[test]
+    fn text_full_of_comments_is_read_a_few_times_at_most() {
+        for part in [
+            "password/*",
+            "password--",
+            "password--\n--",
+            "password ''--\n",
+        ] {
+            let text = part.repeat(1_000_000) + "password 's3cret'";
+            assert!(!without_passwords(&text).contains("s3cret"), "{part}");
         }
     }
 

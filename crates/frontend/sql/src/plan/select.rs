@@ -366,8 +366,7 @@ impl Binder<'_> {
         self.groupings = Some(Vec::new());
         self.aggregates = Some(Vec::new());
         self.windows = Some(Vec::new());
-        self.named_windows.clone_from(&select.named_window);
-        self.check_named_windows()?;
+        self.name_windows(&select.named_window)?;
         let around = self.set_functions.replace(Vec::new());
         if !distinct {
             self.literals_as = literals_as;

@@ -34,6 +34,9 @@ pub(crate) struct Activity {
     gates: Mutex<Vec<(TransactionId, Oid, Mode)>>,
 }
 
+/// Bytes of a statement that others are shown: an idle session does not keep a text of megabytes for them.
+const SHOWN_BYTES_MAX: usize = 16 << 10;
+
 /// What it does now, or did last.
 #[derive(Clone, Debug)]
 pub(crate) struct Now {
@@ -58,7 +61,11 @@ impl Activity {
     pub fn runs(&self, query: &Arc<str>) {
         let mut now = self.now.lock();
         let time = clock_time();
-        now.query = query.clone();
+        now.query = if query.len() <= SHOWN_BYTES_MAX {
+            query.clone()
+        } else {
+            query[..query.floor_char_boundary(SHOWN_BYTES_MAX)].into()
+        };
         now.state = "active";
         now.copies_in = false;
         (now.query_start, now.state_change) = (Some(time), time);

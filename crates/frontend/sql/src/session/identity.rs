@@ -1,6 +1,7 @@
 //! Whose rights a session has: who logged in, who it is said to be, and whose role it has taken.
 //!
 //! Invariants: I1: a session belongs to the role that it was of, not to its name: when that is dropped it has the rights of everybody, and no more by another role that is called so.
+//! Also where a role is gone back to, at the end of SET LOCAL or by a rollback.
 //!
 //! `options.user` is the one whose rights count: the role that SET ROLE took, or else the session's user, which SET SESSION AUTHORIZATION changes.
 
@@ -22,6 +23,8 @@ pub(super) struct Identity {
     own: Who,
     /// Number of the image in which that role was last looked for.
     looked: u64,
+    /// Roles that were taken, as they were when each name was taken last: these are gone back to.
+    taken: Vec<Who>,
 }
 
 /// A role, which may be gone, and another one called so (I1).
@@ -56,7 +59,20 @@ impl Identity {
             own: login.clone(),
             login,
             looked: u64::MAX,
+            taken: Vec::new(),
         }
+    }
+
+    fn remember(&mut self, who: &Who) {
+        self.taken.retain(|other| other.name != who.name);
+        self.taken.push(who.clone());
+    }
+
+    /// The role that was taken by this name, or that has it.
+    fn remembered(&self, image: &Catalog, name: &str) -> Who {
+        let mut all = self.taken.iter();
+        all.find(|who| who.name == name)
+            .map_or_else(|| Who::of(image, name), Who::clone)
     }
 }
 
@@ -169,33 +185,50 @@ impl Session {
 
     /// What SET LOCAL had changed is as before.
     pub(super) fn take_identity_back(&mut self, name: &str, before: &str) {
-        if name == "role" {
-            self.take_role(Some(before).filter(|role| !matches!(*role, NONE | "")));
-        } else {
-            self.take_session_user(before);
+        let image = self.newest_image();
+        if name != "role" {
+            let session = self.identity.remembered(&image, before);
+            self.is_session_of(session);
+            return;
         }
+        let role = Some(before).filter(|role| !matches!(*role, NONE | ""));
+        let own = role.map(|role| self.identity.remembered(&image, role));
+        self.is_of_role(own, &image);
     }
 
     fn take_session_user(&mut self, name: &str) {
+        let session = Who::of(&self.newest_image(), name);
+        self.identity.remember(&session);
+        self.is_session_of(session);
+    }
+
+    fn is_session_of(&mut self, session: Who) {
         self.keep_told();
-        self.identity.session = if name == self.identity.login.name {
+        self.settings.fix("session_authorization", &session.name);
+        self.identity.session = if session.name == self.identity.login.name {
             self.identity.login.clone()
         } else {
-            Who::of(&self.newest_image(), name)
+            session
         };
-        self.settings.fix("session_authorization", name);
         self.take_role(None);
     }
 
     pub(super) fn take_role(&mut self, role: Option<&str>) {
-        self.keep_told();
         let image = self.newest_image();
-        let own = role.map_or_else(
-            || self.identity.session.clone(),
-            |role| Who::of(&image, role),
-        );
-        self.settings.fix("role", role.unwrap_or(NONE));
-        self.is_now(own, &image);
+        let own = role.map(|role| Who::of(&image, role));
+        if let Some(own) = &own {
+            self.identity.remember(own);
+        }
+        self.is_of_role(own, &image);
+    }
+
+    /// `None`: the session's user's own.
+    fn is_of_role(&mut self, role: Option<Who>, image: &Catalog) {
+        self.keep_told();
+        let name = role.as_ref().map_or(NONE, |role| &role.name);
+        self.settings.fix("role", name);
+        let own = role.unwrap_or_else(|| self.identity.session.clone());
+        self.is_now(own, image);
     }
 
     /// Whose rights count from now on.

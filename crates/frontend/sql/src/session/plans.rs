@@ -3,6 +3,8 @@
 //! Invariants:
 //! - PL1 A statement is kept under its text and the types that were given for its parameters. What else it depends on is looked at when it is run
 //!   (the catalog's version), or makes the session forget all of them (settings, the role).
+//! - PL3 Statements that have names are not forgotten, and settings that they were read with stay in them, as in PostgreSQL. But names are looked up anew
+//!   when they are run in other schemas than those that they were compiled for.
 //! - PL2 A text with literals that is not repeated leaves no more than a mark: only the second one of its form is compiled with parameters.
 
 use super::run::Prepared;
@@ -33,6 +35,8 @@ pub(super) struct Plans {
     key: Vec<u8>,
     /// The schemas that names are looked up in, for a version of the catalog.
     path: RefCell<Option<(Version, Arc<[Oid]>)>>,
+    /// How often these were others than before, and what they were last (PL3).
+    last_path: RefCell<(u64, Arc<[Oid]>)>,
     /// Whether the session's role may do everything, in a version of the catalog.
     superuser: Cell<Option<(Version, bool)>>,
 }
@@ -66,8 +70,21 @@ impl Plans {
             return path.clone();
         }
         let found = find();
+        let mut last = self.last_path.borrow_mut();
+        if last.1 != found {
+            *last = (last.0 + 1, found.clone());
+        }
         *self.path.borrow_mut() = Some((version, found.clone()));
         found
+    }
+
+    /// A number that is another one whenever the search path has become another one.
+    pub fn path_number(&self, version: Version, find: impl FnOnce() -> Arc<[Oid]>) -> u64 {
+        let known = self.path.borrow().as_ref().map(|(known, _)| *known);
+        if known != Some(version) {
+            self.path(version, find);
+        }
+        self.last_path.borrow().0
     }
 
     /// The statement of a text without types.

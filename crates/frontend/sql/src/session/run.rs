@@ -5,7 +5,7 @@ use super::encode::{encode, format_of, special_columns};
 use super::environment::Env;
 use super::row_store::RowStore;
 use super::{Session, TransactionStatus, Waiting, gone};
-use crate::catalog::{Catalog, Mode, Oid, PG_CATALOG};
+use crate::catalog::{Catalog, Mode, Oid, PG_CATALOG, Version};
 use crate::error::{Result, SqlError};
 use crate::exec::{Flow, Run, Way};
 use crate::expr::{ListSets, Out};
@@ -33,10 +33,13 @@ pub(crate) struct Prepared {
     pub parameter_types: Vec<u32>,
     /// The statement that it is about: it has the parameters of DECLARE and EXPLAIN.
     pub inner: Option<Arc<Self>>,
-    program: Mutex<Option<Arc<Program>>>,
+    program: Mutex<Option<Compiled>>,
     /// The one whose parameters have the types of an earlier one, if they would have others now (N2).
-    of_types: Mutex<Option<Arc<Program>>>,
+    of_types: Mutex<Option<Compiled>>,
 }
+
+/// A program, and the number of the search path that it was compiled for (PL3).
+type Compiled = (u64, Arc<Program>);
 
 impl Prepared {
     fn new(text: Arc<str>, statement: Statement, parameter_types: &[u32]) -> Arc<Self> {
@@ -278,17 +281,24 @@ impl Session {
 
     /// The statement's program for the image of the transaction.
     pub(super) fn program(&self, prepared: &Prepared) -> Result<Arc<Program>> {
-        let version = self.image().version(self.temporary.namespace);
+        let (version, path) = self.names_now();
         let mut known = prepared.program.lock();
-        if let Some(program) = known
-            .as_ref()
-            .filter(|program| program.catalog_version == version)
+        if let Some((of, program)) = &*known
+            && *of == path
+            && program.catalog_version == version
         {
             return Ok(program.clone());
         }
         let program = self.compiled(prepared, &prepared.parameter_types)?;
-        *known = Some(program.clone());
+        *known = Some((path, program.clone()));
         Ok(program)
+    }
+
+    /// What tells whether names still mean what they did: the catalog's version, and the number of the search path.
+    fn names_now(&self) -> (Version, u64) {
+        let version = self.image().version(self.temporary.namespace);
+        let path = self.plans.path_number(version, || self.find_search_path());
+        (version, path)
     }
 
     fn compiled(&self, prepared: &Prepared, types: &[u32]) -> Result<Arc<Program>> {
@@ -316,17 +326,18 @@ impl Session {
             Err(error) if is_end(&error) => return Err(error),
             _ => {}
         }
-        let version = self.image().version(self.temporary.namespace);
+        let (version, path) = self.names_now();
         let mut known = prepared.of_types.lock();
-        if let Some(program) = known
-            .as_ref()
-            .filter(|program| program.catalog_version == version && program.params == bound.params)
+        if let Some((of, program)) = &*known
+            && *of == path
+            && program.catalog_version == version
+            && program.params == bound.params
         {
             return Ok(program.clone());
         }
         let types: Vec<u32> = bound.params.iter().map(|ty| ty.oid()).collect();
         let program = self.compiled(prepared, &types)?;
-        *known = Some(program.clone());
+        *known = Some((path, program.clone()));
         Ok(program)
     }
 

@@ -18,9 +18,7 @@ use crate::lock::{HeldAdvisory, HeldLocks, WaitsAt};
 use crate::sqlstate;
 use std::cell::RefCell;
 use std::sync::Arc;
-use std::time::Duration;
-use vellum::{Durability, Error, Isolation, Savepoint, Transaction, TransactionOptions};
-use vellum_base::clock::monotonic_nanos;
+use vellum::{Durability, Isolation, Savepoint, Transaction, TransactionOptions};
 use vellum_row::datetime::Timestamp;
 
 /// How a transaction is begun.
@@ -152,29 +150,11 @@ pub(crate) struct Beginner<'b> {
     pub superuser: bool,
 }
 
-/// How long a wait for a slot goes on without a look at what ends the statement.
-const SLOT_LOOK: Duration = Duration::from_millis(20);
-
 impl Beginner<'_> {
     /// Begins a transaction of the engine.
     fn lease(&self, shared: &Shared, options: TransactionOptions) -> Result<Transaction> {
         let options = options.leaves_reserved(!self.superuser);
-        let begin = |time| shared.engine.begin_with(options.slot_timeout(time));
-        match begin(Duration::ZERO) {
-            Err(Error::Timeout { .. }) => {}
-            begun => return Ok(begun?),
-        }
-        let timeout = shared.engine.config().slot_timeout;
-        let start = monotonic_nanos();
-        loop {
-            self.waiting.look_cancelled()?;
-            let waited = Duration::from_nanos(monotonic_nanos() - start);
-            let rest = timeout.saturating_sub(waited);
-            match begin(rest.min(SLOT_LOOK)) {
-                Err(Error::Timeout { .. }) if rest > SLOT_LOOK => {}
-                begun => return Ok(begun?),
-            }
-        }
+        self.waiting.begin(&shared.engine, options)
     }
 }
 

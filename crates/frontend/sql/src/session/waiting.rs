@@ -4,7 +4,12 @@ use super::{CancelHandle, Session};
 use crate::error::{Result, SqlError};
 use crate::lock::Obstacle;
 use crate::sqlstate;
+use std::time::Duration;
+use vellum::{Database, Error, Transaction, TransactionOptions};
 use vellum_base::clock::monotonic_nanos;
+
+/// How long a wait for a slot goes on without a look at what ends the statement.
+const SLOT_LOOK: Duration = Duration::from_millis(20);
 
 /// What a statement looks at while it works or waits.
 #[derive(Debug)]
@@ -28,6 +33,29 @@ impl<'w> Waiting<'w> {
             lock_nanos: nanos(lock_ms),
             since: None,
             obstacle: None,
+        }
+    }
+
+    /// Begins a transaction of the engine. Waits for a slot as long as the engine says, and hears of what ends the statement meanwhile.
+    ///
+    /// # Errors
+    /// `53300` if all slots are taken; `57014`, `57P01`.
+    pub fn begin(&self, engine: &Database, options: TransactionOptions) -> Result<Transaction> {
+        let begin = |time| engine.begin_with(options.slot_timeout(time));
+        match begin(Duration::ZERO) {
+            Err(Error::Timeout { .. }) => {}
+            begun => return Ok(begun?),
+        }
+        let timeout = engine.config().slot_timeout;
+        let start = monotonic_nanos();
+        loop {
+            self.look_cancelled()?;
+            let waited = Duration::from_nanos(monotonic_nanos() - start);
+            let rest = timeout.saturating_sub(waited);
+            match begin(rest.min(SLOT_LOOK)) {
+                Err(Error::Timeout { .. }) if rest > SLOT_LOOK => {}
+                begun => return Ok(begun?),
+            }
         }
     }
 

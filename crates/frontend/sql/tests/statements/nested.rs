@@ -97,3 +97,23 @@ fn queries_that_are_looked_for_in_each_other_are_told_so_often() {
     ));
     assert_eq!(shown, "1\n1\n1");
 }
+
+/// Each is built on the one before: resolved from its end, this would be the cube of their number, and as deep.
+#[test]
+fn chains_of_windows_are_read_once_each_and_have_an_end() {
+    let mut client = nest();
+    let chain = |count: usize| {
+        let rest: String = (1..count)
+            .map(|at| format!(", w{at} as (w{})", at - 1))
+            .collect();
+        let last = count - 1;
+        format!("select sum(1) over w{last} from nest window w0 as (partition by c){rest}")
+    };
+    assert_eq!(client.ok(&chain(3_000)), "1\n1\n1");
+    assert_eq!(client.state(&chain(30_000)), "54000");
+    // Nor does each call of a window with very many keys have all of them for itself.
+    let keys = vec!["c"; 2_000].join(", ");
+    let calls = vec!["count(*) over w"; 1_600].join(", ");
+    let text = format!("select {calls} from nest window w as (partition by {keys})");
+    assert_eq!(client.state(&text), "54000");
+}
