@@ -12,6 +12,7 @@
 //! | `miri`, `tsan` | the same tests under checkers of a nightly toolchain; exit code 77 if there is none |
 //! | `count WORKLOAD` | instructions and cache misses of one operation, or of one row (`load`, `scan`); `all`: of every workload; `--check`: whether they are more than `docs/benchmarks/counts.md` says, `--update`: writes it |
 //! | `flame WORKLOAD` | a flame graph, by perf or by callgrind |
+//! | `held WORKLOAD SECONDS [ARGUMENT…]` | what an old snapshot costs a workload of `vellum-bench`, beside the same without one on the other processor |
 //! | `pgbench [SECONDS]` | pgbench on PostgreSQL and on Vellum: processor time of the server for a transaction |
 //! | `jdbc [SECONDS]` | TPC-C and TATP through JDBC, measured in the same way |
 #![forbid(unsafe_code)]
@@ -21,6 +22,7 @@ mod callgrind;
 mod clients;
 mod count;
 mod flame;
+mod held;
 mod jdbc;
 mod pgbench;
 mod planted;
@@ -51,6 +53,8 @@ cargo xtask <chore>
   count NAME    instructions and cache misses of one operation (read, rmw, update, sync, tpcc, tatp, queue, hot, hekaton)
                 or row (load, scan), or of all; --check: whether they are more than docs/benchmarks/counts.md says; --update: writes it
   flame NAME    a flame graph of the same workloads, by perf or by callgrind
+  held NAME SECONDS [ARGUMENT...]
+                what an old snapshot costs a workload of vellum-bench, beside the same without one on the other processor
   pgbench [SECONDS]
                 pgbench on PostgreSQL and on Vellum in turn: processor time of the server for a transaction; 10 s a run
   jdbc [SECONDS]
@@ -77,6 +81,10 @@ fn main() -> ExitCode {
         ["count", name, "--check"] => counted(name, count::Then::Check),
         ["count", name, "--update"] => counted(name, count::Then::Update),
         ["flame", name] => Workspace::load().and_then(|workspace| flame::run(&workspace, name)),
+        ["held", name, seconds, more @ ..] if seconds.parse::<u64>().is_ok() => {
+            let seconds = seconds.parse().expect("checked in the pattern's guard");
+            Workspace::load().and_then(|workspace| held::run(&workspace, name, seconds, more))
+        }
         ["pgbench"] => Workspace::load().and_then(|workspace| pgbench::run(&workspace, 10)),
         ["pgbench", seconds] if seconds.parse::<u64>().is_ok_and(|seconds| seconds > 0) => {
             let seconds = seconds.parse().expect("checked in the pattern's guard");
