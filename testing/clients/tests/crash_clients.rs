@@ -138,6 +138,8 @@ fn crash_variants_of_the_version_store_keep_the_promises() {
     };
     let mut fat_rows_made = 0;
     for (number, (experiment, promotes)) in [
+        (Experiment::BASIC, true),
+        (Experiment::STAMPING, true),
         (Experiment::OSIC, true),
         (Experiment::OSIC, false),
         (Experiment::GRAVEYARD, true),

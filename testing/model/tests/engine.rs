@@ -169,7 +169,9 @@ fn prop_engine_shows_in_an_index_what_it_shows_in_the_table() {
 }
 
 /// The version store with each of its parts alone, with none and with all.
-const VARIANTS: [Experiment; 5] = [
+const VARIANTS: [Experiment; 7] = [
+    Experiment::BASIC,
+    Experiment::STAMPING,
     Experiment::OSIC,
     Experiment::GRAVEYARD,
     Experiment::FAT,

@@ -75,7 +75,9 @@ fn work(database: &Database, known: &mut Known, hot: bool) -> Result<()> {
     known.change(database, &table, 0..ROWS, small(1))?;
     let hot = if hot { 600..1000 } else { 0..0 };
     known.change(database, &table, hot.clone(), small(1))?;
+    // One has declared itself, the other is promoted in the middle.
     let old = begin(database, Class::Olap, Durability::Async)?;
+    let session = begin(database, Class::Auto, Durability::Async)?;
     let seen = (rows_or(&old, &table)?, keys_by_index(&old, &table)?);
     assert_eq!(seen.0.len(), seen.1.len());
     database.step()?;
@@ -105,9 +107,11 @@ fn work(database: &Database, known: &mut Known, hot: bool) -> Result<()> {
     // Frames run short: what is fat is turned back before its page goes.
     known.change(database, &table, 1000..1400, |_| Some(vec![9; 700]))?;
     while database.step()? {}
-    assert_eq!(rows_or(&old, &table)?, seen.0);
-    assert_eq!(keys_by_index(&old, &table)?, seen.1);
-    old.rollback()?;
+    for old in [old, session] {
+        assert_eq!(rows_or(&old, &table)?, seen.0);
+        assert_eq!(keys_by_index(&old, &table)?, seen.1);
+        old.rollback()?;
+    }
     while database.step()? {}
     known.change(database, &table, 0..3, small(99))
 }
@@ -203,19 +207,22 @@ fn cut_everywhere(test: &str, config: &Config, hot: bool) -> Statistics {
 #[test]
 fn crash_power_cut_at_every_io_while_rows_are_buried_swept_and_dropped() {
     let mut config = tiny(4096, 96);
-    config.promote_after_ticks = 1000;
+    config.promote_after_ticks = 100;
     let seen = cut_everywhere("crash_power_cut_at_every_io", &config, false);
     assert!(seen.rows_moved > 0);
+    assert_eq!(seen.promotions, 1);
 }
 
 /// Symptom: none. Where rows have shortcuts hardly any is hot enough to turn fat; so here they have none, and two updates are enough.
 #[test]
 fn crash_power_cut_at_every_io_while_rows_turn_fat_and_back() {
     let mut config = tiny(4096, 96);
-    config.promote_after_ticks = 1000;
+    config.promote_after_ticks = 100;
     config.versions.shortcuts = false;
     config.versions.fat_updates = Some(1);
     let seen = cut_everywhere("crash_power_cut_at_every_io", &config, true);
     assert!(seen.rows_moved > 0);
     assert!(seen.fat_rows_made > 400, "{}", seen.fat_rows_made);
+    assert!(seen.fat_rows_decomposed > 0);
+    assert_eq!(seen.promotions, 1);
 }

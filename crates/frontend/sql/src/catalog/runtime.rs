@@ -1,7 +1,8 @@
 //! What is known of a relation while the database is open and is in no catalog row.
 
 use super::{Gate, Oid};
-use crate::error::Result;
+use crate::error::{Result, SqlError};
+use crate::sqlstate;
 use std::sync::Arc;
 use vellum::{PendingCommit, Transaction};
 use vellum_base::maps::HashMap;
@@ -54,7 +55,11 @@ impl Runtime {
         if self.next_row.load(Ordering::Acquire) == 0 {
             let last = transaction.last_key(table)?;
             let last = last.as_deref().and_then(<[u8]>::first_chunk::<8>);
-            let next = last.map_or(0, |key| u64::from_be_bytes(*key)) + 1;
+            // A key of all ones is none that was drawn.
+            let next = last.map_or(0, |key| u64::from_be_bytes(*key));
+            let next = next.checked_add(1).ok_or_else(|| {
+                SqlError::new(sqlstate::DATA_CORRUPTED, "a row's number cannot be read")
+            })?;
             // Only one who comes first sets it. Acquire/Release: pairs with itself.
             let _ = self
                 .next_row
