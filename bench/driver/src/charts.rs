@@ -2,7 +2,7 @@
 
 use crate::hold::AgedScan;
 use crate::measure::Sample;
-use crate::plot::{Chart, Data};
+use crate::plot::{Bar, Chart, Data};
 
 /// A named line through points.
 pub(crate) type Line = (String, Vec<(f64, f64)>);
@@ -61,8 +61,8 @@ pub(crate) fn space(samples: &[Sample], marks: Vec<(f64, String)>) -> Chart {
 }
 
 /// A bar for each name.
-pub(crate) fn bars(title: String, y: &str, heights: impl Iterator<Item = (String, f64)>) -> Chart {
-    let (names, heights) = heights.unzip();
+pub(crate) fn bars(title: String, y: &str, bars: impl Iterator<Item = (String, Bar)>) -> Chart {
+    let (names, heights) = bars.unzip();
     Chart {
         title,
         y: y.to_owned(),

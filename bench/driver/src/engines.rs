@@ -9,11 +9,13 @@ use std::collections::BTreeSet;
 use std::io::Write;
 use std::marker::PhantomData;
 use vellum_peers::PeerSettings;
+#[cfg(feature = "lmdb")]
+use vellum_peers::lmdb::{LmdbEngine, Writes};
 use vellum_workload::engine::{Engine, Result as EngineResult};
 
 /// An engine.
 #[derive(ValueEnum, Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize)]
-#[serde(rename_all = "lowercase")]
+#[serde(rename_all = "kebab-case")]
 pub enum EngineName {
     /// Vellum
     #[default]
@@ -24,6 +26,8 @@ pub enum EngineName {
     Fjall,
     /// LMDB
     Lmdb,
+    /// LMDB that writes pages in its map (MDB_WRITEMAP)
+    LmdbWritemap,
     /// PostgreSQL, over the wire to a server of its own
     Postgresql,
     /// redb
@@ -37,13 +41,14 @@ pub enum EngineName {
 }
 
 impl EngineName {
-    /// Its name on the command line, and that of the feature that builds it.
+    /// Its name on the command line.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Vellum => "vellum",
             Self::Canopydb => "canopydb",
             Self::Fjall => "fjall",
             Self::Lmdb => "lmdb",
+            Self::LmdbWritemap => "lmdb-writemap",
             Self::Postgresql => "postgresql",
             Self::Redb => "redb",
             Self::Rocksdb => "rocksdb",
@@ -52,14 +57,25 @@ impl EngineName {
         }
     }
 
+    /// Name of the feature that builds it.
+    pub const fn feature(self) -> &'static str {
+        match self {
+            Self::LmdbWritemap => Self::Lmdb.name(),
+            _ => self.name(),
+        }
+    }
+
     /// Whether this build has it.
     pub fn is_built(self) -> bool {
-        self == Self::Vellum || vellum_peers::BUILT.contains(&self.name())
+        self == Self::Vellum || vellum_peers::BUILT.contains(&self.feature())
     }
 
     /// Whether a transaction that may write keeps all others that may from beginning.
     const fn has_one_writer(self) -> bool {
-        matches!(self, Self::Lmdb | Self::Redb | Self::Sqlite)
+        matches!(
+            self,
+            Self::Lmdb | Self::LmdbWritemap | Self::Redb | Self::Sqlite
+        )
     }
 
     /// Why it cannot run this, if so.
@@ -73,10 +89,11 @@ impl EngineName {
         }
         if !self.is_built() {
             return Err(format!(
-                "this build has no {name}: build vellum-bench with --features {name}"
+                "this build has no {name}: build vellum-bench with --features {}",
+                self.feature()
             ));
         }
-        if let Some(lacking) = vellum_peers::lacking(name) {
+        if let Some(lacking) = vellum_peers::lacking(self.feature()) {
             return Err(format!("{name} cannot run here: there is no {lacking}"));
         }
         let settings = workload.settings();
@@ -193,51 +210,66 @@ pub(crate) fn measure_on<E: Engine>(
 ) -> Result<Summary, Failure> {
     engine.check(workload).map_err(Failure::Usage)?;
     match engine {
-        EngineName::Vellum => measure_workload(workload, open, lines),
+        EngineName::Vellum => measure_workload(engine, workload, open, lines),
         #[cfg(feature = "canopydb")]
         EngineName::Canopydb => measure_workload(
+            engine,
             workload,
             |settings: &Settings| vellum_peers::canopydb::CanopydbEngine::open(&peer(settings)),
             lines,
         ),
         #[cfg(feature = "fjall")]
         EngineName::Fjall => measure_workload(
+            engine,
             workload,
             |settings: &Settings| vellum_peers::fjall::FjallEngine::open(&peer(settings)),
             lines,
         ),
         #[cfg(feature = "lmdb")]
         EngineName::Lmdb => measure_workload(
+            engine,
             workload,
-            |settings: &Settings| vellum_peers::lmdb::LmdbEngine::open(&peer(settings)),
+            |settings: &Settings| LmdbEngine::open(&peer(settings), Writes::BySystemCalls),
+            lines,
+        ),
+        #[cfg(feature = "lmdb")]
+        EngineName::LmdbWritemap => measure_workload(
+            engine,
+            workload,
+            |settings: &Settings| LmdbEngine::open(&peer(settings), Writes::InTheMap),
             lines,
         ),
         #[cfg(feature = "postgresql")]
         EngineName::Postgresql => measure_workload(
+            engine,
             workload,
             |settings: &Settings| vellum_peers::postgresql::PostgresqlEngine::open(&peer(settings)),
             lines,
         ),
         #[cfg(feature = "redb")]
         EngineName::Redb => measure_workload(
+            engine,
             workload,
             |settings: &Settings| vellum_peers::redb::RedbEngine::open(&peer(settings)),
             lines,
         ),
         #[cfg(feature = "rocksdb")]
         EngineName::Rocksdb => measure_workload(
+            engine,
             workload,
             |settings: &Settings| vellum_peers::rocksdb::RocksdbEngine::open(&peer(settings)),
             lines,
         ),
         #[cfg(feature = "sqlite")]
         EngineName::Sqlite => measure_workload(
+            engine,
             workload,
             |settings: &Settings| vellum_peers::sqlite::SqliteEngine::open(&peer(settings)),
             lines,
         ),
         #[cfg(feature = "wiredtiger")]
         EngineName::Wiredtiger => measure_workload(
+            engine,
             workload,
             |settings: &Settings| vellum_peers::wiredtiger::WiredtigerEngine::open(&peer(settings)),
             lines,

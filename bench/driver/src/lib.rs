@@ -14,6 +14,7 @@ pub mod cli;
 mod compare;
 mod control;
 pub mod device;
+mod directory;
 mod disk;
 pub mod engines;
 mod failure;
@@ -28,6 +29,7 @@ mod load;
 pub mod machine;
 mod measure;
 mod median;
+mod output;
 mod plot;
 mod process;
 mod progress;
@@ -41,9 +43,11 @@ pub mod vellum_engine;
 
 use clap::Parser;
 use cli::{Cli, Command, Settings, Workload};
-use engines::{Engines, Runner};
+use directory::Claim;
+use engines::{EngineName, Engines, Runner};
 pub use failure::Failure;
 use measure::Limit;
+use output::OutputFile;
 use process::Processes;
 use report::Summary;
 use std::ffi::OsString;
@@ -128,7 +132,7 @@ fn execute<E: Engine>(
     if common.end_with_input {
         interrupt::end_with_input();
     }
-    let file = |path: &Option<_>| path.as_deref().map(report::OutputFile::create).transpose();
+    let file = |path: &Option<_>| path.as_deref().map(OutputFile::create).transpose();
     let (json, plot) = (file(&common.json)?, file(&common.plot)?);
     let summary = engines::measure_on(common.engine, workload, open, lines)?;
     if let Some(json) = json {
@@ -147,29 +151,28 @@ fn execute<E: Engine>(
 
 /// Opens the engine, runs a workload on it, and closes it.
 fn measure_workload<E: Engine>(
+    engine: EngineName,
     workload: &Workload,
     mut open: impl FnMut(&Settings) -> EngineResult<E>,
     lines: &mut dyn Write,
 ) -> Result<Summary, Failure> {
     let common = workload.common();
     let settings = workload.settings();
-    if common.check && !directory_has_entries(&settings.data) {
+    if common.check && !directory::has_entries(&settings.data) {
         return Err(Failure::Usage(format!(
             "--check needs a database, {} holds none",
             settings.data.display()
         )));
     }
-    std::fs::create_dir_all(&settings.data).map_err(|source| Failure::File {
-        action: "create",
-        path: settings.data.clone(),
-        source,
-    })?;
+    // Until the engine is closed.
+    let claim = Claim::take(&settings.data, engine)?;
     let start = Instant::now();
     let mut engine = open(&settings).map_err(|source| Failure::Engine {
         action: format!("open {}", settings.data.display()),
         source,
     })?;
     let open_s = start.elapsed().as_secs_f64();
+    claim.opened()?;
     fits(workload, &settings, &engine)?;
     let mut summary = Summary::new(workload, &settings, &engine.describe());
     summary.open_s = (open_s * 1e3).round() / 1e3;
@@ -317,7 +320,3 @@ impl Context<'_> {
 const PAGE_SIZE: usize = 8192;
 /// How long the device is read.
 const READ_TIME: std::time::Duration = std::time::Duration::from_millis(1500);
-
-fn directory_has_entries(path: &std::path::Path) -> bool {
-    std::fs::read_dir(path).is_ok_and(|mut entries| entries.next().is_some())
-}

@@ -407,8 +407,8 @@ mod tests {
         let measured = came.measured.unwrap_or_else(|failure| panic!("{failure}"));
         assert_eq!(crate::report::json(&measured).expect("a document"), text);
         assert_eq!(
-            measured.engine_settings(),
-            "version 1; way: a \"quoted\" one"
+            measured.told().collect::<Vec<_>>(),
+            [("way", "a \"quoted\" one")]
         );
         let lines = came.lines;
         assert!(lines.starts_with("kv --data "), "{lines}");

@@ -10,10 +10,8 @@ use crate::plot::Chart;
 use crate::ratio;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
-use std::fs::{File, OpenOptions};
-use std::io::{Seek, Write};
-use std::path::{Path, PathBuf};
-use vellum_workload::engine::Description;
+use std::io::Write;
+use vellum_workload::engine::{Description, TERMS};
 
 /// Whether the data is what it must be.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -108,6 +106,8 @@ pub(crate) struct Summary {
     p50_us: BTreeMap<&'static str, f64>,
     #[serde(borrow)]
     p99_us: BTreeMap<&'static str, f64>,
+    #[serde(borrow, default)]
+    p999_us: BTreeMap<&'static str, f64>,
     #[serde(borrow)]
     max_us: BTreeMap<&'static str, f64>,
     samples: Vec<Sample>,
@@ -202,6 +202,7 @@ impl Summary {
             succeeded_per_s: None,
             p50_us: BTreeMap::new(),
             p99_us: BTreeMap::new(),
+            p999_us: BTreeMap::new(),
             max_us: BTreeMap::new(),
             samples: Vec::new(),
             hold: workload.hold().and_then(HoldSection::new),
@@ -238,23 +239,31 @@ impl Summary {
         serde_json::from_str(document.leak())
     }
 
-    /// Median and 99 of 100 of the kind of transactions whose median is highest; none where none was timed.
-    pub(crate) fn slowest_us(&self) -> Option<(f64, f64)> {
-        let slowest = self
-            .p50_us
-            .iter()
-            .max_by(|one, other| one.1.total_cmp(other.1));
-        let (kind, p50) = slowest?;
-        Some((*p50, *self.p99_us.get(kind)?)).filter(|it| it.0 > 0.0)
+    /// Kinds of transactions of which some were timed.
+    pub(crate) fn timed(&self) -> impl Iterator<Item = &'static str> + '_ {
+        self.p50_us.keys().copied()
     }
 
-    /// What the engine says of itself, for people.
-    pub(crate) fn engine_settings(&self) -> String {
-        let mut out = format!("version {}", self.engine.version);
-        for (name, value) in &self.engine.told {
-            out.push_str(&format!("; {name}: {value}"));
-        }
-        out
+    /// How long a share of a kind of transactions takes at most, by the key that the document has it under.
+    pub(crate) fn latency_us(&self, share: &str, kind: &str) -> Option<f64> {
+        let of = match share {
+            "p50_us" => &self.p50_us,
+            "p99_us" => &self.p99_us,
+            "p999_us" => &self.p999_us,
+            _ => return None,
+        };
+        of.get(kind).copied()
+    }
+
+    /// What the engine says of itself, in its order.
+    pub(crate) fn told(&self) -> impl Iterator<Item = (&str, &str)> {
+        let told = self.engine.told.iter();
+        told.map(|(name, told)| (name.as_str(), told.as_str()))
+    }
+
+    /// Its version.
+    pub(crate) fn engine_version(&self) -> &str {
+        &self.engine.version
     }
 
     /// Adds what a run measured.
@@ -278,6 +287,8 @@ impl Summary {
                     .insert(class.name, micros(latency.value_at_quantile(0.5)));
                 self.p99_us
                     .insert(class.name, micros(latency.value_at_quantile(0.99)));
+                self.p999_us
+                    .insert(class.name, micros(latency.value_at_quantile(0.999)));
                 self.max_us.insert(class.name, micros(latency.max()));
             }
         }
@@ -427,61 +438,6 @@ pub(crate) fn rounded(number: f64) -> f64 {
     (number * 1000.0).round() / 1000.0
 }
 
-/// A file that something goes to behind the run. Made before the run, so that a path that cannot be written is
-/// told before the work and not after it.
-pub(crate) struct OutputFile {
-    path: PathBuf,
-    file: File,
-    /// It was not there before, and nothing went to it yet.
-    is_new: bool,
-}
-
-impl Drop for OutputFile {
-    fn drop(&mut self) {
-        // A run that failed has nothing to say here: no empty file is left. Another program may have put its own there meanwhile.
-        let is_empty = |found: &std::fs::Metadata| found.is_file() && found.len() == 0;
-        if self.is_new && std::fs::symlink_metadata(&self.path).is_ok_and(|found| is_empty(&found))
-        {
-            let _ = std::fs::remove_file(&self.path);
-        }
-    }
-}
-
-impl OutputFile {
-    /// Opens or creates it, keeping what it holds until the run is over.
-    pub(crate) fn create(path: &Path) -> Result<Self, Failure> {
-        let is_new = std::fs::symlink_metadata(path).is_err();
-        let opened = OpenOptions::new()
-            .write(true)
-            .create(true)
-            .truncate(false)
-            .open(path);
-        let path = path.to_owned();
-        match opened {
-            Ok(file) => Ok(Self { path, file, is_new }),
-            Err(source) => Err(Failure::File {
-                action: "create",
-                path,
-                source,
-            }),
-        }
-    }
-
-    /// Replaces its contents by `text`.
-    pub(crate) fn write(mut self, text: &str) -> Result<(), Failure> {
-        let mut write = || -> std::io::Result<()> {
-            self.file.set_len(0)?;
-            self.file.rewind()?;
-            self.file.write_all(text.as_bytes())
-        };
-        write().map_err(|source| Failure::File {
-            action: "write",
-            path: self.path.clone(),
-            source,
-        })
-    }
-}
-
 /// The document that tells everything about a run.
 pub(crate) fn json(summary: &Summary) -> Result<String, Failure> {
     let text = serde_json::to_string_pretty(summary).map_err(|source| Failure::File {
@@ -541,17 +497,18 @@ pub(crate) fn print_table(summary: &Summary, out: &mut dyn Write) -> std::io::Re
         };
         writeln!(
             out,
-            "  {:<width$}{:>12} {:>11} {:>11} {:>11} {:>11}{success}",
-            "", "count", "per s", "p50 µs", "p99 µs", "max µs"
+            "  {:<width$}{:>12} {:>11} {:>11} {:>11} {:>11} {:>11}{success}",
+            "", "count", "per s", "p50 µs", "p99 µs", "p99.9 µs", "max µs"
         )?;
         for (name, count) in &summary.counts {
             let of = |map: &BTreeMap<&'static str, f64>| map.get(name).copied().unwrap_or(0.0);
             write!(
                 out,
-                "  {name:<width$}{count:>12} {:>11.0} {:>11.1} {:>11.1} {:>11.1}",
+                "  {name:<width$}{count:>12} {:>11.0} {:>11.1} {:>11.1} {:>11.1} {:>11.1}",
                 summary.class_per_second(name),
                 of(&summary.p50_us),
                 of(&summary.p99_us),
+                of(&summary.p999_us),
                 of(&summary.max_us)
             )?;
             match summary.success_share.get(name) {
@@ -657,6 +614,9 @@ pub(crate) fn print_table(summary: &Summary, out: &mut dyn Write) -> std::io::Re
         let text = format!("{rows} rows in {held_us:.1} µs, {fresh_us:.1} µs in a fresh one");
         line(&format!("scan after {age_s:.1} s"), Some(text))?;
     }
+    for (name, told) in summary.told().filter(|it| TERMS.contains(&it.0)) {
+        line(&name.replace('_', " "), Some(told.to_owned()))?;
+    }
     if summary.interrupted {
         line(
             "interrupted",
@@ -680,6 +640,7 @@ mod tests {
     use super::*;
     use crate::cli::{Cli, Command};
     use clap::Parser;
+    use vellum_workload::engine::Terms;
 
     fn summary(engine: &Description) -> Summary {
         let flags = "vellum-bench tpcc --hold-snapshot-at 1 --scan-at 2,5";
@@ -709,16 +670,52 @@ mod tests {
     }
 
     #[test]
-    fn all_that_an_engine_tells_is_told_in_its_order() {
-        let told = ["way", "compression", "checksums", "isolation"];
-        let engine = Description {
-            name: "one".to_owned(),
-            version: "7".to_owned(),
-            settings: told.map(|name| (name.to_owned(), "so".to_owned())).into(),
+    fn all_that_an_engine_tells_is_told_in_its_order_and_its_terms_for_people() {
+        let terms = Terms {
+            isolation: "serial".to_owned(),
+            durability: "none".to_owned(),
+            lost_by_kill: "the last second".to_owned(),
+            lost_by_power_loss: "the last minute".to_owned(),
+            memory: "a byte".to_owned(),
         };
+        let more = vec![("way", "a quoted one".to_owned())];
+        let summary = summary(&Description::new("one", "7", terms, more));
+        let told: Vec<&str> = summary.told().map(|it| it.1).collect();
         assert_eq!(
-            summary(&engine).engine_settings(),
-            "version 7; way: so; compression: so; checksums: so; isolation: so"
+            told,
+            [
+                "serial",
+                "none",
+                "the last second",
+                "the last minute",
+                "a byte",
+                "a quoted one"
+            ]
         );
+        let mut table = Vec::new();
+        print_table(&summary, &mut table).expect("memory");
+        let table = String::from_utf8(table).expect("text");
+        assert!(
+            table.contains("lost by power loss    the last minute"),
+            "{table}"
+        );
+        let document: serde_json::Value =
+            serde_json::from_str(&json(&summary).expect("a document")).expect("JSON");
+        assert_eq!(document["settings"]["lost_by_kill"], "the last second");
+    }
+
+    #[test]
+    fn latencies_are_those_of_a_kind_and_of_none_that_was_not_timed() {
+        let mut summary = summary(&Description::default());
+        summary.p50_us.insert("new_order", 1.0);
+        summary.p99_us.insert("new_order", 2.0);
+        summary.p999_us.insert("new_order", 3.0);
+        assert_eq!(summary.timed().collect::<Vec<_>>(), ["new_order"]);
+        let of = |share| summary.latency_us(share, "new_order");
+        assert_eq!(
+            ["p50_us", "p99_us", "p999_us", "p1_us"].map(of),
+            [Some(1.0), Some(2.0), Some(3.0), None]
+        );
+        assert_eq!(summary.latency_us("p50_us", "payment"), None);
     }
 }

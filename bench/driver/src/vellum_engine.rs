@@ -7,7 +7,7 @@ use std::ops::{ControlFlow, Range};
 use vellum::{Class, Config, Database, Error, Experiment, TransactionOptions, VersionKind};
 use vellum_workload::engine::{
     Description, Direction, Engine, EngineError, Holder, Isolation, OldVersions, Result, Session,
-    Statistics, Table, TableSpec, TxOptions,
+    Statistics, Table, TableSpec, Terms, TxOptions,
 };
 
 /// An open database and the handles of the workload's tables.
@@ -43,42 +43,43 @@ impl VellumEngine {
         let database = Database::open(&settings.data, config).map_err(EngineError::failed)?;
         // An existing database keeps its own page size.
         let config = database.config();
-        let told = match settings.durability {
-            Durability::Sync => "commits are synced",
-            Durability::Async => "the log is written and synced behind the commits, within 50 ms",
-        };
-        let described = vec![
-            (
-                "isolation".to_owned(),
-                "snapshot, first to write wins".to_owned(),
+        let (told, lost) = match settings.durability {
+            Durability::Sync => ("commits are synced", "nothing"),
+            Durability::Async => (
+                "commits are in the process's memory; the log is written and synced behind them, within 50 ms",
+                "commits of the last 50 ms",
             ),
-            ("durability".to_owned(), told.to_owned()),
-            (
-                "memory".to_owned(),
-                format!(
+        };
+        let description = Description::new(
+            "vellum",
+            env!("CARGO_PKG_VERSION"),
+            Terms {
+                isolation: "snapshot, first to write wins".to_owned(),
+                durability: told.to_owned(),
+                lost_by_kill: lost.to_owned(),
+                lost_by_power_loss: lost.to_owned(),
+                memory: format!(
                     "a pool of {} bytes, old versions in it, log buffers beside it",
                     config.pool_bytes
                 ),
-            ),
-            ("checksums".to_owned(), "of pages and of the log".to_owned()),
-            ("page_size".to_owned(), config.page_size.to_string()),
-            ("pool_bytes".to_owned(), config.pool_bytes.to_string()),
-            ("log_bytes_max".to_owned(), config.log_bytes_max.to_string()),
-            (
-                "checkpoint_log_bytes".to_owned(),
-                config.checkpoint_log_bytes.to_string(),
-            ),
-        ];
+            },
+            vec![
+                ("checksums", "of pages and of the log".to_owned()),
+                ("page_size", config.page_size.to_string()),
+                ("pool_bytes", config.pool_bytes.to_string()),
+                ("log_bytes_max", config.log_bytes_max.to_string()),
+                (
+                    "checkpoint_log_bytes",
+                    config.checkpoint_log_bytes.to_string(),
+                ),
+            ],
+        );
         Ok(Self {
             database,
             tables: Vec::new(),
             create: settings.create,
             durability,
-            description: Description {
-                name: "vellum".to_owned(),
-                version: env!("CARGO_PKG_VERSION").to_owned(),
-                settings: described,
-            },
+            description,
         })
     }
 }

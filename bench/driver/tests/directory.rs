@@ -1,8 +1,9 @@
 //! What a directory holds decides what a run on it does; files that may not grow end no process.
 #![allow(clippy::unwrap_used)] // A failed unwrap is a failed test.
 
+use std::io::{BufRead, BufReader};
 use std::path::Path;
-use std::process::{Command, Output};
+use std::process::{Command, Output, Stdio};
 
 fn bench(flags: &str, data: &Path) -> Output {
     Command::new(env!("CARGO_BIN_EXE_vellum-bench"))
@@ -129,6 +130,61 @@ fn what_another_workload_made_is_refused_by_name_and_another_page_size_by_both_f
         let ended = code(&bench(flags, &data(on)));
         assert_eq!(ended.0, Some(0), "{flags}: {}", ended.1);
     }
+}
+
+#[test]
+fn what_no_run_or_another_engine_has_made_is_refused_and_left_as_it_is() {
+    let directory = tempfile::tempdir().unwrap();
+    let letters = directory.path().join("letters");
+    std::fs::create_dir(&letters).unwrap();
+    std::fs::write(letters.join("letter"), "dear").unwrap();
+    for flags in [
+        "kv --rows 10 --operations 1",
+        "load --rows 10",
+        "kv --check",
+    ] {
+        let ended = code(&bench(flags, &letters));
+        assert_eq!(ended.0, Some(2), "{flags}: {}", ended.1);
+        assert!(ended.1.contains("no run on vellum has made"), "{}", ended.1);
+    }
+    let left = std::fs::read_to_string(letters.join("letter")).unwrap();
+    assert_eq!(left, "dear");
+    assert_eq!(std::fs::read_dir(&letters).unwrap().count(), 1);
+    let data = directory.path().join("data");
+    let made = code(&bench("load --rows 10", &data));
+    assert_eq!(made.0, Some(0), "{}", made.1);
+    let other = code(&bench("kv --engine lmdb --rows 10 --operations 1", &data));
+    assert_eq!(other.0, Some(2), "{}", other.1);
+    let why = match cfg!(feature = "lmdb") {
+        true => "holds a database of vellum, not of lmdb",
+        false => "--features lmdb",
+    };
+    assert!(other.1.contains(why), "{}", other.1);
+    let ended = code(&bench("kv --check --rows 10", &data));
+    assert_eq!(ended.0, Some(0), "{}", ended.1);
+}
+
+#[test]
+fn two_runs_have_no_directory_together() {
+    let directory = tempfile::tempdir().unwrap();
+    let data = directory.path().join("data");
+    let mut first = Command::new(env!("CARGO_BIN_EXE_vellum-bench"))
+        .args("kv --rows 100 --seconds 100000 --pool-mib 16 --data".split_whitespace())
+        .arg(&data)
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
+    let mut lines = BufReader::new(first.stdout.take().unwrap()).lines();
+    lines.next().unwrap().unwrap();
+    let second = code(&bench("kv --rows 100 --operations 1", &data));
+    first.kill().unwrap();
+    first.wait().unwrap();
+    assert_eq!(second.0, Some(1), "{}", second.1);
+    assert!(second.1.contains("is open in process"), "{}", second.1);
+    // It ended with the process, however that ended.
+    let third = code(&bench("kv --rows 100 --operations 1", &data));
+    assert_eq!(third.0, Some(0), "{}", third.1);
 }
 
 #[test]

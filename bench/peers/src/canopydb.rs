@@ -12,7 +12,7 @@ use std::ops::{Bound, Range};
 use std::time::Duration;
 use vellum_workload::engine::{
     Description, Direction, Engine, EngineError, Result, Session, Statistics, Table, TableSpec,
-    TxOptions,
+    Terms, TxOptions,
 };
 
 /// How much of the last commits a crash of the machine may cost in `async`.
@@ -123,35 +123,35 @@ impl Engine for CanopydbEngine {
     }
 
     fn describe(&self) -> Description {
-        let durability = if self.sync {
-            "commits are synced".to_owned()
-        } else {
-            format!("the log is synced every {SYNC_INTERVAL:?}")
+        let (durability, lost) = match self.sync {
+            true => ("commits are synced".to_owned(), "nothing".to_owned()),
+            false => (
+                format!(
+                    "commits are in the kernel's memory, their log is synced every {SYNC_INTERVAL:?}"
+                ),
+                format!("commits of the last {SYNC_INTERVAL:?}"),
+            ),
         };
         let isolation = if self.concurrent {
             "snapshot, first to commit wins"
         } else {
             "serializable, the one writer's transactions are exclusive"
         };
-        Description {
-            name: "canopydb".to_owned(),
-            version: "0.2".to_owned(),
-            settings: vec![
-                ("isolation".to_owned(), isolation.to_owned()),
-                ("durability".to_owned(), durability),
-                (
-                    "memory".to_owned(),
-                    format!(
-                        "{} bytes of pages, and changed ones until the next checkpoint as it sets them",
-                        self.memory_bytes
-                    ),
+        Description::new(
+            "canopydb",
+            "0.2",
+            Terms {
+                isolation: isolation.to_owned(),
+                durability,
+                lost_by_kill: "nothing".to_owned(),
+                lost_by_power_loss: lost,
+                memory: format!(
+                    "{} bytes of pages, and changed ones until the next checkpoint as it sets them",
+                    self.memory_bytes
                 ),
-                (
-                    "checksums".to_owned(),
-                    "of the log, not of pages".to_owned(),
-                ),
-            ],
-        }
+            },
+            vec![("checksums", "of the log, not of pages".to_owned())],
+        )
     }
 }
 

@@ -4,7 +4,10 @@
 //! ingestion, which belongs to no transaction: its rows are there, and on disk, when it ends, whatever becomes of the transaction: one
 //! that was interrupted leaves rows, and may be done again over them. (A keyspace that was cleared would be cleared once more, with what
 //! was ingested since, when the database is opened again: clearing is played back from the journal.)
+//!
+//! In `async` commits leave the journal in the process's memory, and a thread syncs it behind them.
 
+use crate::background::{Background, INTERVAL};
 use crate::{PeerSettings, no_transaction};
 use fjall::{
     KeyspaceCreateOptions, OptimisticTxDatabase, OptimisticTxKeyspace, OptimisticWriteTx,
@@ -14,11 +17,13 @@ use std::fmt;
 use std::ops::Range;
 use vellum_workload::engine::{
     Description, Direction, Engine, EngineError, Result, Session, Statistics, Table, TableSpec,
-    TxOptions,
+    Terms, TxOptions,
 };
 
 /// An open database.
 pub struct FjallEngine {
+    /// In `async` only; ends before the database does.
+    _background: Option<Background>,
     database: OptimisticTxDatabase,
     tables: Vec<OptimisticTxKeyspace>,
     sync: bool,
@@ -43,9 +48,13 @@ impl FjallEngine {
     pub fn open(settings: &PeerSettings) -> Result<Self> {
         let database = OptimisticTxDatabase::builder(&settings.data)
             .cache_size(settings.memory_bytes)
+            .manual_journal_persist(!settings.sync)
             .open()
             .map_err(failed)?;
+        let behind = database.clone();
+        let persist = move || behind.persist(PersistMode::SyncData).map_err(failed);
         Ok(Self {
+            _background: (!settings.sync).then(|| Background::new(persist)),
             database,
             tables: Vec::new(),
             sync: settings.sync,
@@ -90,33 +99,36 @@ impl Engine for FjallEngine {
     }
 
     fn describe(&self) -> Description {
-        let durability = if self.sync {
-            "PersistMode::SyncData"
-        } else {
-            "PersistMode::Buffer"
+        let (durability, lost) = match self.sync {
+            true => ("commits are synced".to_owned(), "nothing".to_owned()),
+            false => (
+                format!(
+                    "commits are in the process's memory; the journal is synced behind them, every {INTERVAL:?}"
+                ),
+                format!("commits of the last {INTERVAL:?}"),
+            ),
         };
-        Description {
-            name: "fjall".to_owned(),
-            version: "3.1".to_owned(),
-            settings: vec![
-                (
-                    "isolation".to_owned(),
-                    "serializable, first to commit wins".to_owned(),
+        Description::new(
+            "fjall",
+            "3.1",
+            Terms {
+                isolation: "serializable, first to commit wins".to_owned(),
+                durability,
+                lost_by_kill: lost.clone(),
+                lost_by_power_loss: lost,
+                memory: format!(
+                    "{} bytes of blocks, and write buffers as it sets them",
+                    self.memory_bytes
                 ),
-                ("durability".to_owned(), durability.to_owned()),
+            },
+            vec![
+                ("log", "as it sets it (512 MiB of journals)".to_owned()),
                 (
-                    "memory".to_owned(),
-                    format!(
-                        "{} bytes of blocks, and write buffers as it sets them",
-                        self.memory_bytes
-                    ),
-                ),
-                (
-                    "loads".to_owned(),
+                    "loads",
                     "ingested beside the transaction, on disk at their end".to_owned(),
                 ),
             ],
-        }
+        )
     }
 }
 
@@ -170,13 +182,9 @@ impl Session for FjallSession<'_> {
         self.open = if options.read_only || options.analytical {
             Open::Reader(self.engine.database.read_tx())
         } else {
-            let mode = if self.engine.sync {
-                PersistMode::SyncData
-            } else {
-                PersistMode::Buffer
-            };
             let writer = self.engine.database.write_tx().map_err(failed)?;
-            Open::Writer(writer.durability(Some(mode)))
+            let mode = self.engine.sync.then_some(PersistMode::SyncData);
+            Open::Writer(writer.durability(mode))
         };
         Ok(())
     }

@@ -2,28 +2,33 @@
 //! nobody builds what he does not measure.
 //!
 //! What is equal: one snapshot a transaction, keys and values as bytes, memory as given, and when a commit returns (`sync`: on disk;
-//! `async`: at once, and what a crash of the machine loses is said here). What an engine cannot do otherwise is
-//! in its `Description`, so that every report shows it.
+//! `async`: at once, and the database is whole after any kill). What each tells of itself (`vellum_workload::engine::Terms`: what a kill and what
+//! a power loss take, isolation, memory), every report shows.
 //!
-//! Who declares itself analytical gets a reader's transaction: an engine with one writer at a time would stop for it.
+//! Who declares himself analytical gets a reader's transaction: an engine with one writer at a time would stop for him.
 //!
-//! | engine | writers | `async` | memory |
-//! | --- | --- | --- | --- |
-//! | LMDB | one at a time, the others wait | no sync at all: a crash of the machine may damage the file (Vellum loses the last commits) | the kernel's, unbounded |
-//! | redb | one at a time, the others wait | a commit a second is durable, those behind the last such are lost | cache as given |
-//! | SQLite | one at a time, the others wait | WAL, `synchronous=OFF`: a crash of the machine may damage the file | page cache as given, one a session |
-//! | canopydb | any number, first to commit wins (snapshot); one alone has an exclusive transaction | log written, synced every second | page cache as given, changed pages beside it |
-//! | RocksDB | any number, first to write wins, the others wait (snapshot); sorted loads go past transactions | log in the kernel's memory | block cache as given, write buffers beside it; a transaction's writes until its end |
-//! | WiredTiger | any number, first to write wins (snapshot); sorted loads into untouched tables go past transactions | log written after a moment, synced with its files and checkpoints | cache as given, of which a transaction's changes may take a fraction; the kernel's beside it |
-//! | PostgreSQL | any number, first to write wins, the others wait (snapshot) | `synchronous_commit=off` | `shared_buffers` as given, the kernel's cache beside it |
-//! | fjall | any number, first to commit wins (serializable); sorted loads go past transactions | journal in the kernel's memory | block cache as given, write buffers beside it |
+//! | engine | writers | `async`: a kill of the process loses | and a power loss | memory |
+//! | --- | --- | --- | --- | --- |
+//! | Vellum | any number, first to write wins (snapshot) | the last 50 ms | the last 50 ms | pool as given |
+//! | RocksDB | any number, first to write wins, the others wait (snapshot); sorted loads go past transactions | the last 50 ms: `manual_wal_flush`, and a thread that flushes and syncs | the last 50 ms | block cache as given, write buffers beside it; a transaction's writes until its end |
+//! | fjall | any number, first to commit wins (serializable); sorted loads go past transactions | the last 50 ms: `manual_journal_persist`, and a thread that syncs | the last 50 ms | block cache as given, write buffers beside it |
+//! | redb | one at a time, the others wait | the last second: a commit a second is durable | the last second | cache as given |
+//! | WiredTiger | any number, first to write wins (snapshot); sorted loads into untouched tables go past transactions | a moment: the log is written behind the commits | up to its checkpoint, a minute | cache as given, of which a transaction's changes may take a fraction; the kernel's beside it |
+//! | PostgreSQL | any number, first to write wins, the others wait (snapshot) | `synchronous_commit=off`: 0.6 seconds, of its own processes | the same | `shared_buffers` as given, the kernel's cache beside it |
+//! | canopydb | any number, first to commit wins (snapshot); one alone has an exclusive transaction | nothing: a system call a commit | the last second | page cache as given, changed pages beside it |
+//! | SQLite | one at a time, the others wait | nothing: a system call a commit | since its checkpoint (`synchronous=NORMAL`) | page cache as given, one a session |
+//! | LMDB | one at a time, the others wait | nothing: a system call a commit (as `lmdb-writemap`: none, the map is the kernel's) | since the kernel wrote, and may damage the file (`MDB_NOSYNC`) | the kernel's, unbounded |
+//!
+//! The last three pay system calls for what nobody asked: LMDB and SQLite have no way to leave a commit in the process, canopydb neither.
 
-// LMDB's files are mapped: opening them is unsafe, and says why. WiredTiger is called as the C that it is.
+// LMDB and WiredTiger are called as the C that they are.
 #![cfg_attr(
     not(any(feature = "lmdb", feature = "wiredtiger")),
     forbid(unsafe_code)
 )]
 
+#[cfg(any(feature = "fjall", feature = "rocksdb"))]
+mod background;
 #[cfg(feature = "canopydb")]
 pub mod canopydb;
 #[cfg(feature = "fjall")]

@@ -18,7 +18,7 @@ use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 use vellum_workload::engine::{
     Description, Direction, Engine, EngineError, Result, Session, Statistics, Table, TableSpec,
-    TxOptions,
+    Terms, TxOptions,
 };
 
 const FILE: &str = "redb";
@@ -146,28 +146,32 @@ impl Engine for RedbEngine {
     }
 
     fn describe(&self) -> Description {
-        let durability = if self.sync {
-            "Durability::Immediate".to_owned()
-        } else {
-            format!(
-                "Durability::None, and one commit of every {SYNC_INTERVAL:?} Durability::Immediate"
-            )
+        let (durability, lost) = match self.sync {
+            true => ("Durability::Immediate".to_owned(), "nothing".to_owned()),
+            false => (
+                format!(
+                    "Durability::None, and one commit of every {SYNC_INTERVAL:?} Durability::Immediate"
+                ),
+                format!(
+                    "commits since the last that was durable, of the last {SYNC_INTERVAL:?} while there are any"
+                ),
+            ),
         };
-        Description {
-            name: "redb".to_owned(),
-            version: "4.6".to_owned(),
-            settings: vec![
-                (
-                    "isolation".to_owned(),
-                    "serializable, one writer at a time".to_owned(),
-                ),
-                ("durability".to_owned(), durability),
-                (
-                    "memory".to_owned(),
-                    format!("cache of {} bytes", self.memory_bytes),
-                ),
+        Description::new(
+            "redb",
+            "4.6",
+            Terms {
+                isolation: "serializable, one writer at a time".to_owned(),
+                durability,
+                lost_by_kill: lost.clone(),
+                lost_by_power_loss: lost,
+                memory: format!("cache of {} bytes", self.memory_bytes),
+            },
+            vec![
+                ("log", "none: pages are never overwritten".to_owned()),
+                ("checksums", "of pages".to_owned()),
             ],
-        }
+        )
     }
 }
 
@@ -323,15 +327,14 @@ impl Session for RedbSession<'_> {
     ) -> Result<bool> {
         let mut value = std::mem::take(&mut self.value);
         let found = self.write(table, |rows| {
-            match rows.get(key).map_err(failed)? {
-                Some(found) => {
-                    value.clear();
-                    value.extend_from_slice(found.value());
-                }
-                None => return Ok(false),
-            }
+            // One search: the value is replaced where it was found.
+            let Some(mut found) = rows.get_mut(key).map_err(failed)? else {
+                return Ok(false);
+            };
+            value.clear();
+            value.extend_from_slice(found.value());
             change(&mut value);
-            rows.insert(key, value.as_slice()).map_err(failed)?;
+            found.insert(value.as_slice()).map_err(failed)?;
             Ok(true)
         });
         self.value = value;

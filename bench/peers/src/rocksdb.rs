@@ -6,8 +6,11 @@
 //! all its rows. A batch locks its rows, too, while it is written. They are there one batch after the other, whatever becomes of
 //! the transaction: a load that was interrupted leaves rows, and may be done again over them.
 //!
+//! In `async` commits leave the log in the process's memory, and a thread writes and syncs it behind them.
+//!
 //! Not here: ingestion of finished files, which the crate does not have for databases with transactions.
 
+use crate::background::{Background, INTERVAL};
 use crate::{PeerSettings, no_transaction};
 use rocksdb::{
     BlockBasedOptions, Cache, ColumnFamily, ColumnFamilyDescriptor, DBCompressionType,
@@ -18,9 +21,10 @@ use rocksdb::{
 use std::fmt;
 use std::ops::Range;
 use std::path::Path;
+use std::sync::Arc;
 use vellum_workload::engine::{
     Description, Direction, Engine, EngineError, Result, Session, Statistics, Table, TableSpec,
-    TxOptions,
+    Terms, TxOptions,
 };
 
 const FOLDER: &str = "rocksdb";
@@ -39,7 +43,9 @@ type Database = TransactionDB<SingleThreaded>;
 
 /// An open database.
 pub struct RocksdbEngine {
-    database: Database,
+    /// In `async` only, once there are tables; ends before the database does.
+    background: Option<Background>,
+    database: Arc<Database>,
     options: Options,
     /// Column families that were there, the default one not among them.
     found: Vec<String>,
@@ -83,7 +89,8 @@ impl RocksdbEngine {
         let opened = Database::open_cf_descriptors(&options, &transactions, &path, families);
         let database = opened.map_err(failed)?;
         Ok(Self {
-            database,
+            background: None,
+            database: Arc::new(database),
             version: version(&path),
             options,
             found: existing
@@ -136,6 +143,7 @@ fn options(settings: &PeerSettings) -> Options {
     blocks.set_data_block_index_type(DataBlockIndexType::BinaryAndHash);
     let mut options = Options::default();
     options.create_if_missing(true);
+    options.set_manual_wal_flush(!settings.sync);
     options.set_block_based_table_factory(&blocks);
     options.set_compression_type(DBCompressionType::None);
     options.set_memtable_prefix_bloom_ratio(BUFFER_FILTER);
@@ -149,12 +157,21 @@ impl Engine for RocksdbEngine {
     type Session<'e> = RocksdbSession<'e>;
 
     fn ensure_tables(&mut self, tables: &[TableSpec]) -> Result<()> {
+        // Whoever makes column families is alone.
+        self.background = None;
+        let shared = || EngineError::Unusable("somebody else has the database".to_owned());
+        let database = Arc::get_mut(&mut self.database).ok_or_else(shared)?;
         for spec in tables {
-            if self.database.cf_handle(spec.name).is_none() {
-                self.database
+            if database.cf_handle(spec.name).is_none() {
+                database
                     .create_cf(spec.name, &self.options)
                     .map_err(failed)?;
             }
+        }
+        if !self.sync {
+            let behind = self.database.clone();
+            let flush = move || behind.flush_wal(true).map_err(failed);
+            self.background = Some(Background::new(flush));
         }
         self.tables = tables.iter().map(|spec| spec.name).collect();
         Ok(())
@@ -200,34 +217,49 @@ impl Engine for RocksdbEngine {
     }
 
     fn describe(&self) -> Description {
-        let durability = if self.sync {
-            "commits are synced"
-        } else {
-            "log in the kernel's memory"
+        let (durability, lost) = match self.sync {
+            true => ("commits are synced".to_owned(), "nothing".to_owned()),
+            false => (
+                format!(
+                    "commits are in the process's memory; the log is written and synced behind them, every {INTERVAL:?}"
+                ),
+                format!("commits of the last {INTERVAL:?}"),
+            ),
         };
-        Description {
-            name: "rocksdb".to_owned(),
-            version: self.version.clone(),
-            settings: vec![
-                (
-                    "isolation".to_owned(),
-                    "snapshot, first to write wins, others wait for his end".to_owned(),
+        Description::new(
+            "rocksdb",
+            self.version.clone(),
+            Terms {
+                isolation: "snapshot, first to write wins, others wait for his end".to_owned(),
+                durability,
+                lost_by_kill: lost.clone(),
+                lost_by_power_loss: lost,
+                memory: format!(
+                    "{} bytes of blocks, and write buffers as it sets them (64 MiB a table, two at a time)",
+                    self.memory_bytes
                 ),
-                ("durability".to_owned(), durability.to_owned()),
+            },
+            vec![
                 (
-                    "memory".to_owned(),
-                    format!(
-                        "{} bytes of blocks, and write buffers as it sets them",
-                        self.memory_bytes
-                    ),
+                    "log",
+                    "as it sets it, without a limit of its own".to_owned(),
                 ),
-                ("compression".to_owned(), "none".to_owned()),
+                ("compression", "none".to_owned()),
                 (
-                    "loads".to_owned(),
-                    "in batches beside the transaction".to_owned(),
+                    "filters",
+                    format!("{FILTER_BITS} bits a key, {BUFFER_FILTER} of a write buffer"),
                 ),
+                ("loads", "in batches beside the transaction".to_owned()),
             ],
-        }
+        )
+    }
+}
+
+impl Drop for RocksdbEngine {
+    fn drop(&mut self) {
+        self.background = None;
+        // What nobody waits for is lost by a kill only. Nobody is to be told that it failed.
+        let _ = self.database.flush_wal(true);
     }
 }
 

@@ -1,9 +1,13 @@
 //! SQLite in WAL mode: a table without row ids for each table of a workload. One writer at a time; readers wait for nobody.
 //!
 //! A session is a connection with a page cache of its own, a share of the memory. Statements are prepared once a session.
+//!
+//! `async` is `synchronous=NORMAL`: its log is synced by checkpoints only, which keep the database whole after a power loss, as all that is
+//! compared with it is; `OFF` would not.
 
 use crate::PeerSettings;
-use rusqlite::{CachedStatement, Connection, ErrorCode, OptionalExtension, params};
+use rusqlite::{Connection, ErrorCode, Statement, params};
+use self_cell::self_cell;
 use std::fmt;
 use std::ops::Range;
 use std::path::PathBuf;
@@ -11,7 +15,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 use vellum_workload::engine::{
     Description, Direction, Engine, EngineError, Result, Session, Statistics, Table, TableSpec,
-    TxOptions,
+    Terms, TxOptions,
 };
 
 const FILE: &str = "sqlite";
@@ -21,35 +25,70 @@ const WAIT: Duration = Duration::from_secs(600);
 const LOG_PAGES: u32 = 16_384;
 
 /// What is asked of a table.
-#[derive(Clone, Debug)]
-struct Statements {
-    get: String,
-    insert: String,
-    upsert: String,
-    update: String,
-    delete: String,
-    forward: String,
-    backward: String,
+#[derive(Debug)]
+struct OfTable<'c> {
+    get: Statement<'c>,
+    insert: Statement<'c>,
+    upsert: Statement<'c>,
+    update: Statement<'c>,
+    delete: Statement<'c>,
+    forward: Statement<'c>,
+    backward: Statement<'c>,
 }
 
-impl Statements {
-    fn of(name: &str) -> Self {
-        Self {
-            get: format!("SELECT v FROM \"{name}\" WHERE k = ?1"),
-            insert: format!("INSERT INTO \"{name}\" VALUES (?1, ?2)"),
-            upsert: format!("INSERT OR REPLACE INTO \"{name}\" VALUES (?1, ?2)"),
-            update: format!("UPDATE \"{name}\" SET v = ?2 WHERE k = ?1"),
-            delete: format!("DELETE FROM \"{name}\" WHERE k = ?1"),
-            forward: format!("SELECT k, v FROM \"{name}\" WHERE k >= ?1 ORDER BY k"),
-            backward: format!("SELECT k, v FROM \"{name}\" WHERE k <= ?1 ORDER BY k DESC"),
-        }
+/// All that a session asks for.
+#[derive(Debug)]
+struct Prepared<'c> {
+    begin: Statement<'c>,
+    begin_writing: Statement<'c>,
+    commit: Statement<'c>,
+    rollback: Statement<'c>,
+    tables: Vec<OfTable<'c>>,
+}
+
+impl<'c> Prepared<'c> {
+    fn new(connection: &'c Connection, tables: &[&str]) -> Result<Self> {
+        let of = |text: &str| connection.prepare(text).map_err(failed);
+        let of_table = |name: &&str| {
+            Ok(OfTable {
+                get: of(&format!("SELECT v FROM \"{name}\" WHERE k = ?1"))?,
+                insert: of(&format!("INSERT INTO \"{name}\" VALUES (?1, ?2)"))?,
+                upsert: of(&format!(
+                    "INSERT OR REPLACE INTO \"{name}\" VALUES (?1, ?2)"
+                ))?,
+                update: of(&format!("UPDATE \"{name}\" SET v = ?2 WHERE k = ?1"))?,
+                delete: of(&format!("DELETE FROM \"{name}\" WHERE k = ?1"))?,
+                forward: of(&format!(
+                    "SELECT k, v FROM \"{name}\" WHERE k >= ?1 ORDER BY k"
+                ))?,
+                backward: of(&format!(
+                    "SELECT k, v FROM \"{name}\" WHERE k <= ?1 ORDER BY k DESC"
+                ))?,
+            })
+        };
+        Ok(Self {
+            begin: of("BEGIN")?,
+            // Who writes later would fail where somebody wrote in between: SQLite has no such conflict but at the first write.
+            begin_writing: of("BEGIN IMMEDIATE")?,
+            commit: of("COMMIT")?,
+            rollback: of("ROLLBACK")?,
+            tables: tables.iter().map(of_table).collect::<Result<_>>()?,
+        })
     }
 }
+
+self_cell!(
+    struct Client {
+        owner: Connection,
+        #[not_covariant]
+        dependent: Prepared,
+    }
+);
 
 /// An open database.
 pub struct SqliteEngine {
     settings: PeerSettings,
-    tables: Vec<Statements>,
+    tables: Vec<&'static str>,
     sessions: AtomicU64,
 }
 
@@ -85,12 +124,15 @@ impl SqliteEngine {
         self.settings.data.join(FILE)
     }
 
+    const fn synchronous(&self) -> &'static str {
+        if self.settings.sync { "FULL" } else { "NORMAL" }
+    }
+
     fn connect(&self) -> Result<Connection> {
         let connection = Connection::open(self.path()).map_err(failed)?;
         connection.busy_timeout(WAIT).map_err(failed)?;
-        connection.set_prepared_statement_cache_capacity(256);
         let kib = self.settings.memory_bytes / 1024 / (self.settings.sessions as u64).max(1);
-        let synchronous = if self.settings.sync { "FULL" } else { "OFF" };
+        let synchronous = self.synchronous();
         let settings = format!(
             "PRAGMA journal_mode = WAL; PRAGMA synchronous = {synchronous}; PRAGMA cache_size = -{kib}; \
              PRAGMA wal_autocheckpoint = {LOG_PAGES};"
@@ -112,10 +154,7 @@ impl Engine for SqliteEngine {
             );
             connection.execute_batch(&make).map_err(failed)?;
         }
-        self.tables = tables
-            .iter()
-            .map(|spec| Statements::of(spec.name))
-            .collect();
+        self.tables = tables.iter().map(|spec| spec.name).collect();
         Ok(())
     }
 
@@ -134,7 +173,9 @@ impl Engine for SqliteEngine {
         self.sessions.fetch_add(1, Ordering::Relaxed);
         Ok(SqliteSession {
             engine: self,
-            connection: self.connect()?,
+            client: Client::try_new(self.connect()?, |connection| {
+                Prepared::new(connection, &self.tables)
+            })?,
             is_open: false,
             value: Vec::new(),
         })
@@ -155,35 +196,38 @@ impl Engine for SqliteEngine {
     }
 
     fn describe(&self) -> Description {
-        let synchronous = if self.settings.sync { "FULL" } else { "OFF" };
-        Description {
-            name: "sqlite".to_owned(),
-            version: rusqlite::version().to_owned(),
-            settings: vec![
-                (
-                    "isolation".to_owned(),
-                    "serializable, one writer at a time".to_owned(),
+        let (synchronous, lost) = (
+            self.synchronous(),
+            match self.settings.sync {
+                true => "nothing",
+                false => "commits since the kernel wrote them or a checkpoint synced them",
+            },
+        );
+        Description::new(
+            "sqlite",
+            rusqlite::version(),
+            Terms {
+                isolation: "serializable, one writer at a time".to_owned(),
+                durability: format!("WAL, synchronous={synchronous}"),
+                lost_by_kill: "nothing".to_owned(),
+                lost_by_power_loss: lost.to_owned(),
+                memory: format!(
+                    "{} bytes, shared out to {} connections",
+                    self.settings.memory_bytes, self.settings.sessions
                 ),
-                (
-                    "durability".to_owned(),
-                    format!("WAL, synchronous={synchronous}"),
-                ),
-                (
-                    "memory".to_owned(),
-                    format!(
-                        "{} bytes, shared out to {} connections",
-                        self.settings.memory_bytes, self.settings.sessions
-                    ),
-                ),
+            },
+            vec![
+                ("log", format!("{LOG_PAGES} pages before a checkpoint")),
+                ("checksums", "of the log, not of pages".to_owned()),
             ],
-        }
+        )
     }
 }
 
 /// A client.
 pub struct SqliteSession<'e> {
     engine: &'e SqliteEngine,
-    connection: Connection,
+    client: Client,
     is_open: bool,
     value: Vec<u8>,
 }
@@ -194,44 +238,49 @@ impl fmt::Debug for SqliteSession<'_> {
     }
 }
 
-impl<'e> SqliteSession<'e> {
+impl SqliteSession<'_> {
+    /// Runs `work` on the statements.
     #[inline]
-    fn statements(&self, table: Table) -> &'e Statements {
-        &self.engine.tables[table.position()]
+    fn with<R>(
+        &mut self,
+        work: impl FnOnce(&mut Prepared<'_>) -> rusqlite::Result<R>,
+    ) -> Result<R> {
+        let work = |_: &Connection, prepared: &mut Prepared<'_>| work(prepared);
+        self.client.with_dependent_mut(work).map_err(failed)
     }
 
+    /// Runs `work` on those of a table.
     #[inline]
-    fn prepared(&self, text: &str) -> Result<CachedStatement<'_>> {
-        self.connection.prepare_cached(text).map_err(failed)
-    }
-
-    fn run(&self, text: &str) -> Result<()> {
-        self.prepared(text)?.execute([]).map(drop).map_err(failed)
+    fn of<R>(
+        &mut self,
+        table: Table,
+        work: impl FnOnce(&mut OfTable<'_>) -> rusqlite::Result<R>,
+    ) -> Result<R> {
+        self.with(|prepared| work(&mut prepared.tables[table.position()]))
     }
 }
 
 impl Session for SqliteSession<'_> {
     fn begin(&mut self, options: TxOptions) -> Result<()> {
-        // Who writes later would fail where somebody wrote in between: SQLite has no such conflict but at the first write.
-        self.run(if options.read_only || options.analytical {
-            "BEGIN"
-        } else {
-            "BEGIN IMMEDIATE"
+        let reads = options.read_only || options.analytical;
+        self.with(|prepared| match reads {
+            true => prepared.begin.execute([]),
+            false => prepared.begin_writing.execute([]),
         })?;
         self.is_open = true;
         Ok(())
     }
 
     fn commit(&mut self) -> Result<()> {
-        self.run("COMMIT")?;
+        self.with(|prepared| prepared.commit.execute([]))?;
         self.is_open = false;
         Ok(())
     }
 
     fn rollback(&mut self) -> Result<()> {
         // A full disk, and some other errors, have rolled back already.
-        if std::mem::take(&mut self.is_open) && !self.connection.is_autocommit() {
-            self.run("ROLLBACK")?;
+        if std::mem::take(&mut self.is_open) && !self.client.borrow_owner().is_autocommit() {
+            self.with(|prepared| prepared.rollback.execute([]))?;
         }
         Ok(())
     }
@@ -242,28 +291,29 @@ impl Session for SqliteSession<'_> {
         key: &[u8],
         mut read: impl FnMut(&[u8]) -> R,
     ) -> Result<Option<R>> {
-        let mut get = self.prepared(&self.statements(table).get)?;
-        get.query_row([key], |row| Ok(read(row.get_ref(0)?.as_blob()?)))
-            .optional()
-            .map_err(failed)
+        self.of(table, |of| {
+            let mut rows = of.get.query([key])?;
+            let row = rows.next()?;
+            row.map(|row| Ok(read(row.get_ref(0)?.as_blob()?)))
+                .transpose()
+        })
     }
 
     fn insert(&mut self, table: Table, key: &[u8], value: &[u8]) -> Result<()> {
-        let mut insert = self.prepared(&self.statements(table).insert)?;
-        match insert.execute(params![key, value]) {
+        let there = self.of(table, |of| match of.insert.execute(params![key, value]) {
             Err(error) if error.sqlite_error_code() == Some(ErrorCode::ConstraintViolation) => {
-                Err(EngineError::KeyExists(table))
+                Ok(true)
             }
-            other => other.map(drop).map_err(failed),
+            other => other.map(|_| false),
+        })?;
+        match there {
+            true => Err(EngineError::KeyExists(table)),
+            false => Ok(()),
         }
     }
 
     fn upsert(&mut self, table: Table, key: &[u8], value: &[u8]) -> Result<()> {
-        let mut upsert = self.prepared(&self.statements(table).upsert)?;
-        upsert
-            .execute(params![key, value])
-            .map(drop)
-            .map_err(failed)
+        self.of(table, |of| of.upsert.execute(params![key, value]).map(drop))
     }
 
     fn update(
@@ -274,20 +324,24 @@ impl Session for SqliteSession<'_> {
         mut change: impl FnMut(&mut [u8]),
     ) -> Result<bool> {
         let mut value = std::mem::take(&mut self.value);
-        if !self.get(table, key, &mut value)? {
-            return Ok(false);
-        }
-        change(&mut value);
-        let mut update = self.prepared(&self.statements(table).update)?;
-        update.execute(params![key, value]).map_err(failed)?;
-        drop(update);
+        let updated = self.of(table, |of| {
+            let mut rows = of.get.query([key])?;
+            let Some(row) = rows.next()? else {
+                return Ok(false);
+            };
+            value.clear();
+            value.extend_from_slice(row.get_ref(0)?.as_blob()?);
+            drop(rows);
+            change(&mut value);
+            of.update.execute(params![key, value])?;
+            Ok(true)
+        });
         self.value = value;
-        Ok(true)
+        updated
     }
 
     fn delete(&mut self, table: Table, key: &[u8]) -> Result<bool> {
-        let mut delete = self.prepared(&self.statements(table).delete)?;
-        Ok(delete.execute([key]).map_err(failed)? > 0)
+        self.of(table, |of| Ok(of.delete.execute([key])? > 0))
     }
 
     fn scan(
@@ -297,21 +351,20 @@ impl Session for SqliteSession<'_> {
         direction: Direction,
         mut each: impl FnMut(&[u8], &[u8]) -> bool,
     ) -> Result<()> {
-        let statements = self.statements(table);
-        let text = match direction {
-            Direction::Forward => &statements.forward,
-            Direction::Backward => &statements.backward,
-        };
-        let mut scan = self.prepared(text)?;
-        let mut rows = scan.query([from]).map_err(failed)?;
-        while let Some(row) = rows.next().map_err(failed)? {
-            let blob = |column| row.get_ref(column).and_then(|value| Ok(value.as_blob()?));
-            let (key, value) = (blob(0).map_err(failed)?, blob(1).map_err(failed)?);
-            if !each(key, value) {
-                break;
+        self.of(table, |of| {
+            let scan = match direction {
+                Direction::Forward => &mut of.forward,
+                Direction::Backward => &mut of.backward,
+            };
+            let mut rows = scan.query([from])?;
+            while let Some(row) = rows.next()? {
+                let (key, value) = (row.get_ref(0)?.as_blob()?, row.get_ref(1)?.as_blob()?);
+                if !each(key, value) {
+                    break;
+                }
             }
-        }
-        Ok(())
+            Ok(())
+        })
     }
 }
 
@@ -337,7 +390,8 @@ mod tests {
         // As full as a disk can be.
         let full = "PRAGMA max_page_count = 8";
         session
-            .connection
+            .client
+            .borrow_owner()
             .query_row(full, [], |_| Ok(()))
             .expect("a limit");
         session.begin(TxOptions::READ_WRITE).expect("a transaction");
@@ -345,7 +399,7 @@ mod tests {
         let error = session.insert(Table::at(0), b"a", &row);
         let error = error.expect_err("there is no room");
         assert!(error.to_string().contains("full"), "{error}");
-        assert!(session.connection.is_autocommit(), "{error}");
+        assert!(session.client.borrow_owner().is_autocommit(), "{error}");
         session.rollback().expect("nothing is left to do");
         session.begin(TxOptions::READ_WRITE).expect("a transaction");
         session.commit().expect("a commit");

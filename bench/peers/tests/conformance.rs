@@ -6,6 +6,29 @@ use std::io::Write;
 use vellum_peers::PeerSettings;
 use vellum_workload::conformance::check;
 
+/// LMDB in both ways, opened as the others are.
+#[cfg(feature = "lmdb")]
+mod lmdb {
+    use vellum_peers::PeerSettings;
+    use vellum_peers::lmdb::{LmdbEngine, Writes};
+    use vellum_workload::engine::Result;
+
+    pub struct BySystemCalls;
+    pub struct InTheMap;
+
+    impl BySystemCalls {
+        pub fn open(settings: &PeerSettings) -> Result<LmdbEngine> {
+            LmdbEngine::open(settings, Writes::BySystemCalls)
+        }
+    }
+
+    impl InTheMap {
+        pub fn open(settings: &PeerSettings) -> Result<LmdbEngine> {
+            LmdbEngine::open(settings, Writes::InTheMap)
+        }
+    }
+}
+
 /// Makes a test of a peer, in both durabilities; as an engine that so many clients at a time write to, where that makes a difference.
 macro_rules! conforms {
     ($name:ident, $feature:literal, $engine:path) => {
@@ -49,7 +72,8 @@ conforms!(
     1
 );
 conforms!(fjall_conforms, "fjall", vellum_peers::fjall::FjallEngine);
-conforms!(lmdb_conforms, "lmdb", vellum_peers::lmdb::LmdbEngine);
+conforms!(lmdb_conforms, "lmdb", lmdb::BySystemCalls);
+conforms!(lmdb_conforms_in_its_map, "lmdb", lmdb::InTheMap);
 conforms!(
     postgresql_conforms,
     "postgresql",

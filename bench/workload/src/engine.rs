@@ -207,8 +207,58 @@ pub struct Description {
     pub name: String,
     /// Its version.
     pub version: String,
-    /// Settings that it was opened with, as text; the size of its pages as "page_size".
+    /// Settings that it was opened with, as text: those of its [`Terms`] first; the size of its pages as "page_size".
     pub settings: Vec<(String, String)>,
+}
+
+/// What is told of every engine, so that nobody compares it without knowing: each as text for people.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Terms {
+    /// What a transaction sees of others.
+    pub isolation: String,
+    /// When a commit returns.
+    pub durability: String,
+    /// What a kill of the engine's processes loses of that.
+    pub lost_by_kill: String,
+    /// What a power loss loses of it.
+    pub lost_by_power_loss: String,
+    /// What of it is in memory, at most.
+    pub memory: String,
+}
+
+/// Names of the settings that [`Terms`] become.
+pub const TERMS: [&str; 5] = [
+    "isolation",
+    "durability",
+    "lost_by_kill",
+    "lost_by_power_loss",
+    "memory",
+];
+
+impl Description {
+    /// An engine that says what all say, and more.
+    pub fn new(
+        name: impl Into<String>,
+        version: impl Into<String>,
+        terms: Terms,
+        more: Vec<(&'static str, String)>,
+    ) -> Self {
+        let terms = [
+            terms.isolation,
+            terms.durability,
+            terms.lost_by_kill,
+            terms.lost_by_power_loss,
+            terms.memory,
+        ];
+        let settings = TERMS.into_iter().zip(terms).chain(more);
+        Self {
+            name: name.into(),
+            version: version.into(),
+            settings: settings
+                .map(|(name, told)| (name.to_owned(), told))
+                .collect(),
+        }
+    }
 }
 
 /// An open database.

@@ -9,10 +9,12 @@
 //!
 //! Not here: time, system calls, background threads.
 
-mod table;
+mod parts;
+pub mod table;
 
 use crate::callgrind::{self, Costs, Profile};
 use crate::workspace::{Workspace, cargo};
+use parts::Parts;
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -225,7 +227,7 @@ pub enum Then {
     Tell,
     /// And compared with the table: what got dearer is an error.
     Check,
-    /// And written to the table.
+    /// And written to the table, and to that of what it is for.
     Update,
 }
 
@@ -249,13 +251,14 @@ pub fn run(workspace: &Workspace, name: &str, then: Then) -> io::Result<bool> {
     if !build(workspace)? {
         return Ok(false);
     }
-    let mut rows = Vec::new();
+    let (mut rows, mut for_what) = (Vec::new(), BTreeMap::new());
     for counted in chosen {
         let Some(worker) = count(workspace, counted)? else {
             println!("count: the run of {} failed", counted.name);
             return Ok(false);
         };
         tell(counted, &worker);
+        for_what.insert(counted.name, parts(counted, &worker));
         rows.push(Row {
             name: counted.name.to_owned(),
             unit: counted.unit.to_owned(),
@@ -283,7 +286,13 @@ pub fn run(workspace: &Workspace, name: &str, then: Then) -> io::Result<bool> {
             let text = std::fs::read_to_string(&path)?;
             let text = table::replaced(&text, &rows, &in_table(), &made);
             std::fs::write(&path, text)?;
-            println!("count: {} is written", table::PATH);
+            let path = workspace.root.join(parts::PATH);
+            let text = std::fs::read_to_string(&path)?;
+            let columns: Vec<&str> = PARTS.iter().map(|it| it.0).collect();
+            let columns = [&columns[..], &[WORKLOAD_ITSELF]].concat();
+            let text = parts::replaced(&text, &for_what, &in_table(), &columns);
+            std::fs::write(&path, text)?;
+            println!("count: {} and {} are written", table::PATH, parts::PATH);
             Ok(true)
         }
     }
@@ -300,7 +309,7 @@ pub fn names() -> Vec<&'static str> {
 }
 
 /// Names of the workloads that the table has, in its order.
-fn in_table() -> Vec<&'static str> {
+pub fn in_table() -> Vec<&'static str> {
     let mut names = names();
     names.retain(|name| *name != BY_CHANCE);
     names
@@ -422,6 +431,15 @@ fn part_of(function: &str) -> &'static str {
         .iter()
         .find(|(_, names)| names.iter().any(|name| function.contains(name)))
         .map_or(WORKLOAD_ITSELF, |(part, _)| part)
+}
+
+/// Instructions of one operation, by what they are for.
+fn parts(counted: &Counted, worker: &Functions) -> Parts {
+    let mut parts = Parts::new();
+    for (name, costs) in worker {
+        *parts.entry(part_of(name)).or_default() += Each::of(*costs, counted.more()).instructions;
+    }
+    parts
 }
 
 fn tell(counted: &Counted, worker: &Functions) {

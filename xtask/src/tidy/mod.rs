@@ -4,6 +4,7 @@
 //! sample. A finding is one line, `file:line: rule: what`, and any finding fails the run. Files
 //! above the size that is good to read are warnings.
 
+mod counts;
 mod docs;
 mod homes;
 mod layers;
@@ -66,7 +67,10 @@ pub fn run(workspace: &Workspace) -> std::io::Result<bool> {
             shape::GOOD_LINES
         );
     }
-    let findings = check(&tree, &workspace.packages);
+    let mut findings = check(&tree, &workspace.packages);
+    let mut of_history = Findings::default();
+    counts::check_change(&workspace.root, &mut of_history);
+    findings.extend(of_history.0);
     for finding in &findings {
         println!("{finding}");
     }
@@ -87,6 +91,7 @@ fn check(tree: &Tree, packages: &[Package]) -> Vec<Finding> {
     words::check(tree, &mut findings);
     unsafety::check(tree, &mut findings);
     docs::check(tree, packages, &mut findings);
+    counts::check(tree, &mut findings);
     findings.0.sort();
     findings.0
 }

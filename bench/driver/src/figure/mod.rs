@@ -23,7 +23,10 @@ mod pictures;
 mod runs;
 
 use crate::cli::Figure;
+use crate::directory::Series;
+use crate::engines::EngineName;
 use crate::median::median;
+use crate::output::{check_file, write_file};
 use crate::plot::picture;
 use crate::report::{Summary, rounded};
 use crate::{Failure, measure_workload};
@@ -95,12 +98,7 @@ pub(crate) fn run<E: Engine>(
     for run in &runs {
         run.parse(&data)?.check().map_err(Failure::Usage)?;
     }
-    if crate::directory_has_entries(&data) {
-        return Err(Failure::Usage(format!(
-            "{} is not empty, and each run wants to begin there",
-            data.display()
-        )));
-    }
+    let series = Series::begin(&data)?;
     std::fs::create_dir_all(&figure.out).map_err(failed("create", &figure.out))?;
     let name = figure.which.name();
     let file = |ending| figure.out.join(format!("figure-{name}.{ending}"));
@@ -119,11 +117,10 @@ pub(crate) fn run<E: Engine>(
             );
             tell.map_err(failed("write", Path::new("the table")))?;
             let workload = run.parse(&data)?;
-            let result = measure_workload(&workload, &mut open, lines);
+            series.check_empty()?;
+            let result = measure_workload(EngineName::Vellum, &workload, &mut open, lines);
             // The engine is closed; the next variant, or the next attempt, begins with an empty directory.
-            if result.is_ok() || data.exists() {
-                std::fs::remove_dir_all(&data).map_err(failed("remove", &data))?;
-            }
+            series.clear()?;
             let summary = result?;
             if summary.interrupted {
                 return Err(Failure::Interrupted);
@@ -163,27 +160,6 @@ pub(crate) fn run<E: Engine>(
 
 /// Of the document and of the picture.
 const ENDINGS: [&str; 2] = ["json", "svg"];
-
-/// Before the work: what cannot become a file is told.
-pub(crate) fn check_file(path: &Path) -> Result<(), Failure> {
-    if path.is_dir() {
-        return Err(Failure::File {
-            action: "write",
-            path: path.to_owned(),
-            source: std::io::ErrorKind::IsADirectory.into(),
-        });
-    }
-    Ok(())
-}
-
-/// Writes a whole file.
-pub(crate) fn write_file(path: &Path, text: &str) -> Result<(), Failure> {
-    std::fs::write(path, text).map_err(|source| Failure::File {
-        action: "write",
-        path: path.to_owned(),
-        source,
-    })
-}
 
 fn row(run: &Run, summaries: &[&Summary]) -> Row {
     let of = |number: &dyn Fn(&Summary) -> Option<f64>| {

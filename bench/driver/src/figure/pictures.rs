@@ -5,7 +5,7 @@ use super::runs::{Part, Run};
 use crate::charts::{self, Line, by_second};
 use crate::cli::{Figure, FigureName};
 use crate::median::median;
-use crate::plot::{Chart, Data};
+use crate::plot::{Bar, Chart, Data};
 use crate::report::Summary;
 use std::collections::BTreeMap;
 
@@ -181,7 +181,7 @@ fn bars(rows: &[&Row], number: &dyn Fn(&Row) -> f64) -> Data {
     }
     if labels == groups {
         // One bar each: the groups' names say it all.
-        let heights = rows.iter().map(|row| number(row)).collect();
+        let heights = rows.iter().map(|row| number(row).into()).collect();
         return Data::Bars(groups, vec![(String::new(), heights)]);
     }
     let bar = |label: &String| {
@@ -189,7 +189,7 @@ fn bars(rows: &[&Row], number: &dyn Fn(&Row) -> f64) -> Data {
             let found = rows
                 .iter()
                 .find(|row| row.group == *group && row.label == *label);
-            found.map_or(0.0, |row| number(row))
+            Bar::from(found.map_or(0.0, |row| number(row)))
         };
         (label.clone(), groups.iter().map(height).collect())
     };

@@ -1,12 +1,15 @@
 //! Pictures of a run: lines and bars as SVG, written by hand, with nothing to install.
 //!
-//! Axes begin at zero and are linear: a line that looks flat is flat, a bar twice as high is twice as much. A
-//! picture is a column of charts that share a width.
+//! Axes begin at zero and are linear: a line that looks flat is flat, a bar twice as high is twice as much; one that is very much longer
+//! than the others is cut, with a mark, so that they can be told from each other. The number is written at each. A picture is a column of
+//! charts that share a width.
 
 mod axis;
+mod bars;
 mod text;
 
 use axis::Axis;
+pub(crate) use bars::Bar;
 use std::fmt::Write;
 use text::escaped;
 
@@ -45,7 +48,7 @@ pub(crate) enum Data {
     /// Named lines through points.
     Lines(Vec<(String, Vec<(f64, f64)>)>),
     /// Groups of bars: the names of the groups, and for each name of a bar its height in each group.
-    Bars(Vec<String>, Vec<(String, Vec<f64>)>),
+    Bars(Vec<String>, Vec<(String, Vec<Bar>)>),
 }
 
 impl Default for Data {
@@ -73,9 +76,7 @@ impl Data {
             }
             Self::Bars(groups, bars) => {
                 bounds.0 = groups.len() as f64;
-                for height in bars.iter().flat_map(|(_, heights)| heights) {
-                    bounds.1 = bounds.1.max(*height);
-                }
+                bounds.1 = bars::bound(bars.iter().flat_map(|(_, heights)| heights));
             }
         }
         bounds
@@ -213,25 +214,6 @@ impl<'d> Drawing<'d> {
                     "<circle cx=\"{x:.1}\" cy=\"{y:.1}\" r=\"4\" fill=\"{colour}\"/>"
                 );
             }
-        }
-    }
-
-    fn bars(&mut self, groups: &[String], bars: &[(String, Vec<f64>)]) {
-        // A fifth of a group's width stays free.
-        let width = self.x.length(0.8) / bars.len().max(1) as f64;
-        for (group, name) in groups.iter().enumerate() {
-            let start = self.x.place(group as f64 + 0.1);
-            for (index, (_, heights)) in bars.iter().enumerate() {
-                let height = heights.get(group).copied().unwrap_or(0.0);
-                let (x, top) = (start + width * index as f64, self.y.place(height));
-                let (tall, colour) = (HEIGHT - BOTTOM - top, colour(index));
-                let _ = writeln!(
-                    self.out,
-                    "<rect x=\"{x:.1}\" y=\"{top:.1}\" width=\"{width:.1}\" height=\"{tall:.1}\" fill=\"{colour}\" stroke=\"white\"/>"
-                );
-            }
-            let middle = self.x.place(group as f64 + 0.5);
-            self.text(middle, HEIGHT - BOTTOM + 18.0, "middle", name);
         }
     }
 

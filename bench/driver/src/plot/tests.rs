@@ -59,8 +59,8 @@ fn bars_are_as_high_as_their_numbers() {
         data: Data::Bars(
             vec!["left".to_owned(), "right".to_owned()],
             vec![
-                ("one".to_owned(), vec![100.0, 50.0]),
-                ("two".to_owned(), vec![25.0]),
+                ("one".to_owned(), vec![100.0.into(), 50.0.into()]),
+                ("two".to_owned(), vec![25.0.into()]),
             ],
         ),
         ..lines()
@@ -72,6 +72,54 @@ fn bars_are_as_high_as_their_numbers() {
         let height = format!("height=\"{:.1}\" fill=\"#", full * part);
         assert_eq!(picture.matches(&height).count(), 2, "{height}");
     }
+}
+
+#[test]
+fn a_bar_is_cut_with_a_mark_and_all_have_their_numbers_and_whiskers() {
+    let groups = ["slow", "mid", "fast"].map(str::to_owned).to_vec();
+    let chart = |slow| Chart {
+        data: Data::Bars(
+            groups.clone(),
+            vec![(
+                String::new(),
+                vec![
+                    Bar::from(slow),
+                    Bar::with_spread(20.0, 15.0, 22.0),
+                    Bar::with_spread(10.0, 5.0, 900.0),
+                ],
+            )],
+        ),
+        ..lines()
+    };
+    let cut = picture(&[chart(5000.0)]);
+    check_xml(&cut);
+    assert_eq!(cut.matches("class=\"cut\"").count(), 1);
+    assert_eq!(cut.matches("class=\"spread\"").count(), 2);
+    for number in [">5000<", ">20.0<", ">10.0<"] {
+        assert!(cut.contains(number), "{number}: {cut}");
+    }
+    // The others are read against each other: one is twice as high.
+    let full = HEIGHT - BOTTOM - TOP;
+    for part in [20.0 / 30.0, 10.0 / 30.0] {
+        let height = format!("height=\"{:.1}\" fill=\"#", full * part);
+        assert_eq!(cut.matches(&height).count(), 1, "{height}");
+    }
+    // A whisker beyond the picture has no end there.
+    assert_eq!(cut.matches(&format!("V{TOP:.1}")).count(), 1);
+    assert_eq!(picture(&[chart(70.0)]).matches("class=\"cut\"").count(), 0);
+}
+
+#[test]
+fn names_below_bars_are_no_wider_than_their_group() {
+    let groups: Vec<String> = (0..10).map(|at| format!("a long name {at}")).collect();
+    let picture = picture(&[Chart {
+        data: Data::Bars(groups, vec![(String::new(), vec![Bar::from(1.0); 10])]),
+        ..lines()
+    }]);
+    check_xml(&picture);
+    let room = (WIDTH - RIGHT - LEFT) / 10.0 * 0.95;
+    let narrow = format!("textLength=\"{room:.1}\"");
+    assert_eq!(picture.matches(&narrow).count(), 10, "{picture}");
 }
 
 #[test]

@@ -57,6 +57,36 @@ fn a_comparison_writes_medians_a_picture_and_a_table_and_names_who_is_left_out()
             .contains("tx_per_s")
     );
     assert!(!out.join("data").exists(), "databases are removed");
+    // What a kill and a power loss lose of each is beside the figures.
+    let terms = document["engines"]["vellum"]["lost_by_kill"].as_str();
+    assert_eq!(terms, Some("everything"), "of the reference");
+    assert!(table.contains("| lost by kill |"), "{table}");
+    assert!(
+        ended.table.contains("lost by power loss"),
+        "{}",
+        ended.table
+    );
+}
+
+#[test]
+fn latencies_are_compared_by_kind_of_transactions() {
+    let directory = tempfile::tempdir().unwrap();
+    let out = directory.path().join("out");
+    let flags = format!(
+        "compare kv --engines vellum --rounds 1 --out {} -- --mix rmw --read-share 0.5 --rows 200 --operations 4000",
+        out.display()
+    );
+    let ended = program(&flags, |_| Ok(Reference::new()));
+    assert_eq!(ended.code, 0, "{}", ended.table);
+    let own = &json(&out.join("compare-kv.json"))["results"]["vellum"];
+    for kind in ["read", "rmw"] {
+        let of = |share: &str| own[format!("{share} {kind}")]["median"].as_f64().unwrap();
+        let [p50, p99, p999] = ["p50_us", "p99_us", "p999_us"].map(of);
+        assert!(0.0 < p50 && p50 <= p99 && p99 <= p999, "{kind}: {own}");
+    }
+    assert!(own.get("p99_us").is_none(), "of no kind: {own}");
+    let picture = std::fs::read_to_string(out.join("compare-kv.svg")).unwrap();
+    assert!(picture.contains("kv: p99_us read (less"), "{picture}");
 }
 
 #[test]
@@ -296,10 +326,19 @@ fn a_report_has_every_comparison_and_where_vellum_is_furthest_behind_stands_firs
             .or(of("rows_per_s"))
             .or(of("tx_per_s"));
         assert_eq!(rate.is_some(), cfg!(feature = "lmdb"), "{name}: {ratios}");
-        let least = [rate, of("updates_per_s"), of("held_ratio")]
-            .into_iter()
-            .flatten()
-            .fold(f64::INFINITY, f64::min);
+        // And the p99 of each kind of transactions.
+        let all = ratios.as_object().unwrap().iter();
+        let p99 = all.filter(|(metric, _)| metric.split(' ').next() == Some("p99_us"));
+        let least = [
+            rate,
+            of("updates_per_s"),
+            of("tx_per_s_before_hold"),
+            of("held_ratio"),
+        ]
+        .into_iter()
+        .chain(p99.map(|(_, ratio)| ratio.as_f64()))
+        .flatten()
+        .fold(f64::INFINITY, f64::min);
         let row = page.find(&format!("(`{name}`)")).unwrap();
         worst.push((row, least));
     }

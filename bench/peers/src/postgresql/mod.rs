@@ -14,7 +14,7 @@ use std::fmt;
 use std::ops::Range;
 use vellum_workload::engine::{
     Description, Direction, Engine, EngineError, Result, Session, Statistics, Table, TableSpec,
-    TxOptions,
+    Terms, TxOptions,
 };
 use wire::{Answer, Failure, Wire, columns};
 
@@ -180,32 +180,33 @@ impl Engine for PostgresqlEngine {
 
     fn describe(&self) -> Description {
         let commit = if self.settings.sync { "on" } else { "off" };
-        Description {
-            name: "postgresql".to_owned(),
-            version: self.version.clone(),
-            settings: vec![
-                (
-                    "isolation".to_owned(),
+        let lost = match self.settings.sync {
+            true => "nothing",
+            false => "commits of up to the last 0.6 seconds (three times wal_writer_delay)",
+        };
+        Description::new(
+            "postgresql",
+            self.version.clone(),
+            Terms {
+                isolation:
                     "REPEATABLE READ: snapshot, first to write wins, others wait for his end"
                         .to_owned(),
+                durability: format!("fsync=on, synchronous_commit={commit}"),
+                lost_by_kill: lost.to_owned(),
+                lost_by_power_loss: lost.to_owned(),
+                memory: format!(
+                    "shared_buffers of {} bytes, and the kernel's cache",
+                    self.settings.memory_bytes
                 ),
+            },
+            vec![
+                ("log", "max_wal_size=4GB, wal_level=minimal".to_owned()),
                 (
-                    "durability".to_owned(),
-                    format!("fsync=on, synchronous_commit={commit}"),
-                ),
-                (
-                    "memory".to_owned(),
-                    format!(
-                        "shared_buffers of {} bytes, and the kernel's cache",
-                        self.settings.memory_bytes
-                    ),
-                ),
-                (
-                    "way".to_owned(),
+                    "way",
                     "another process, a Unix socket, prepared statements in batches".to_owned(),
                 ),
             ],
-        }
+        )
     }
 }
 

@@ -25,7 +25,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use vellum_workload::engine::{
     Description, Direction, Engine, EngineError, Result, Session, Statistics, Table, TableSpec,
-    TxOptions,
+    Terms, TxOptions,
 };
 
 /// What a table's name begins with.
@@ -151,42 +151,42 @@ impl Engine for WiredtigerEngine {
     }
 
     fn describe(&self) -> Description {
-        let durability = if self.sync {
-            "commits are synced"
-        } else {
-            "the log is written after a moment, and synced with its files and checkpoints"
+        let (durability, kill, power_loss) = match self.sync {
+            true => ("commits are synced", "nothing", "nothing".to_owned()),
+            false => (
+                "commits are in the process's memory; the log is written after a moment, and synced with its files and checkpoints",
+                "commits of that moment",
+                format!(
+                    "commits since the kernel wrote them or a checkpoint did, at most {CHECKPOINT_S} seconds"
+                ),
+            ),
         };
-        Description {
-            name: "wiredtiger".to_owned(),
-            version: client::version(),
-            settings: vec![
-                (
-                    "isolation".to_owned(),
-                    "snapshot, first to write wins, nobody waits".to_owned(),
+        Description::new(
+            "wiredtiger",
+            client::version(),
+            Terms {
+                isolation: "snapshot, first to write wins, nobody waits".to_owned(),
+                durability: durability.to_owned(),
+                lost_by_kill: kill.to_owned(),
+                lost_by_power_loss: power_loss,
+                memory: format!(
+                    "cache of {} bytes, and the kernel's cache",
+                    self.memory_bytes
                 ),
-                ("durability".to_owned(), durability.to_owned()),
+            },
+            vec![
+                ("checkpoints", format!("every {CHECKPOINT_S} seconds")),
                 (
-                    "memory".to_owned(),
-                    format!(
-                        "cache of {} bytes, and the kernel's cache",
-                        self.memory_bytes
-                    ),
-                ),
-                (
-                    "checkpoints".to_owned(),
-                    format!("every {CHECKPOINT_S} seconds"),
-                ),
-                (
-                    "loads".to_owned(),
+                    "loads",
                     "into untouched tables beside the transaction and without the log, others row by row"
                         .to_owned(),
                 ),
                 (
-                    "transactions".to_owned(),
+                    "transactions",
                     "rolled back where their changes take too much of the cache".to_owned(),
                 ),
             ],
-        }
+        )
     }
 }
 

@@ -12,7 +12,7 @@ mod tests;
 
 use crate::engine::{
     Description, Direction, Engine, EngineError, Isolation, Result, Session, Statistics, Table,
-    TableSpec, TxOptions,
+    TableSpec, Terms, TxOptions,
 };
 use std::collections::BTreeMap;
 use std::ops::{Bound, Range};
@@ -119,11 +119,18 @@ impl Engine for Reference {
     }
 
     fn describe(&self) -> Description {
-        Description {
-            name: "reference".to_owned(),
-            version: env!("CARGO_PKG_VERSION").to_owned(),
-            settings: Vec::new(),
-        }
+        Description::new(
+            "reference",
+            env!("CARGO_PKG_VERSION"),
+            Terms {
+                isolation: "snapshot, first to write wins".to_owned(),
+                durability: "none".to_owned(),
+                lost_by_kill: "everything".to_owned(),
+                lost_by_power_loss: "everything".to_owned(),
+                memory: "all of it".to_owned(),
+            },
+            Vec::new(),
+        )
     }
 }
 

@@ -56,9 +56,9 @@ pub fn json(path: &Path) -> Value {
     serde_json::from_str(&std::fs::read_to_string(path).unwrap()).unwrap()
 }
 
-/// Makes the directory look used: the reference engine leaves no files.
+/// Makes the directory look like one of Vellum, whose place the reference engine has without leaving files.
 pub fn occupy(directory: &Path) {
-    std::fs::write(directory.join("data/file"), b"").unwrap();
+    std::fs::write(directory.join("data/control"), b"").unwrap();
 }
 
 /// Forgets one commit in a hundred.

@@ -1,110 +1,25 @@
 //! Engines beside each other: in turn, each in a fresh directory, round after round, so that other users of the machine
 //! hit all of them alike. Figures are medians over the rounds; what is quoted is the ratio to the best peer.
 
-use crate::charts;
+mod metrics;
+mod page;
+
+use crate::Failure;
 use crate::cli::{Cli, Command, Compare, Workload, WorkloadName};
+use crate::directory::Series;
 use crate::engines::{EngineName, Runner};
-use crate::figure::{check_file, write_file};
 use crate::machine::{Machine, load_average};
-use crate::median::median;
-use crate::plot::{Chart, picture};
-use crate::report::{Summary, rounded};
-use crate::{Failure, directory_has_entries};
+use crate::output::{check_file, write_file};
+use crate::plot::picture;
+use crate::report::Summary;
 use clap::Parser;
+use metrics::{Results, metrics, results, standings};
+pub(crate) use metrics::{Standing, is_p99};
 use serde::Serialize;
 use std::collections::BTreeMap;
-use std::fmt::Write as _;
 use std::io::Write;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
-
-/// A figure of a run.
-#[derive(Clone, Copy, Debug)]
-struct Metric {
-    /// Its key.
-    name: &'static str,
-    unit: &'static str,
-    /// More is better.
-    grows: bool,
-    of: fn(&Summary) -> Option<f64>,
-}
-
-/// All that a workload may have; those count that a run has.
-const METRICS: [Metric; 9] = [
-    Metric {
-        name: "tx_per_s",
-        unit: "transactions a second",
-        grows: true,
-        // A load is one transaction, a scan is counted in rows.
-        of: |summary| summary.rows_per_s.is_none().then_some(summary.tx_per_s),
-    },
-    Metric {
-        name: "succeeded_per_s",
-        unit: "transactions a second that found what they wanted",
-        grows: true,
-        of: |summary| summary.succeeded_per_s,
-    },
-    Metric {
-        name: "rows_per_s",
-        unit: "rows a second",
-        grows: true,
-        of: |summary| summary.rows_per_s,
-    },
-    Metric {
-        name: "long_rows_per_s",
-        unit: "rows a second of long readers beside",
-        grows: true,
-        of: |summary| summary.long_rows_per_s,
-    },
-    Metric {
-        name: "updates_per_s",
-        unit: "updates a second beside the scans",
-        grows: true,
-        of: |summary| summary.updates_per_s,
-    },
-    Metric {
-        name: "tx_per_s_before_hold",
-        unit: "transactions a second before the snapshot",
-        grows: true,
-        of: |summary| summary.tx_per_s_before_hold,
-    },
-    Metric {
-        name: "held_ratio",
-        unit: "rate beside a held snapshot over the rate before",
-        grows: true,
-        of: |summary| summary.held_ratio,
-    },
-    Metric {
-        name: "p50_us",
-        unit: "µs, median of the slowest kind",
-        grows: false,
-        of: |summary| summary.slowest_us().map(|it| it.0),
-    },
-    Metric {
-        name: "p99_us",
-        unit: "µs, 99 of 100 of the slowest kind",
-        grows: false,
-        of: |summary| summary.slowest_us().map(|it| it.1),
-    },
-];
-
-/// One engine's figures of one kind.
-#[derive(Clone, Copy, Debug, Serialize)]
-struct Spread {
-    median: f64,
-    min: f64,
-    max: f64,
-}
-
-impl Spread {
-    fn of(numbers: &[f64]) -> Option<Self> {
-        Some(Self {
-            median: median(numbers.iter().copied())?,
-            min: numbers.iter().copied().reduce(f64::min)?,
-            max: numbers.iter().copied().reduce(f64::max)?,
-        })
-    }
-}
 
 /// An engine that did not run.
 #[derive(Debug, Serialize)]
@@ -125,9 +40,11 @@ struct Document<'d> {
     load_before: [f64; 3],
     load_after: [f64; 3],
     /// By engine and metric.
-    results: &'d BTreeMap<&'static str, BTreeMap<&'static str, Spread>>,
+    results: &'d Results,
     /// Vellum's median to that of the best peer; above 1 Vellum is better, also where less is better.
-    ratio_to_best_peer: &'d BTreeMap<&'static str, f64>,
+    ratio_to_best_peer: &'d BTreeMap<String, f64>,
+    /// By engine what it was opened with: isolation, durability and what a kill and a power loss lose of it, memory, and what else it tells.
+    engines: BTreeMap<&'static str, BTreeMap<&'d str, &'d str>>,
     skipped: &'d [Skipped],
     /// Every run of every round, whole: settings, isolation and durability of each engine among it.
     runs: &'d [(EngineName, Summary)],
@@ -142,18 +59,6 @@ pub(crate) struct Comparison<'c> {
     pub(crate) rounds: u32,
     /// Each run makes its database there, and it is removed again.
     pub(crate) data: PathBuf,
-}
-
-/// How Vellum stands by one metric.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Standing {
-    pub(crate) metric: &'static str,
-    /// Medians.
-    pub(crate) own: f64,
-    pub(crate) best: f64,
-    pub(crate) best_peer: &'static str,
-    /// As `ratio_to_best_peer`.
-    pub(crate) ratio: f64,
 }
 
 /// What a comparison found.
@@ -216,12 +121,7 @@ pub(crate) fn compare(
     let data = &comparison.data;
     let (workload, words) = (comparison.parse()?, comparison.words());
     workload.check().map_err(Failure::Usage)?;
-    if directory_has_entries(data) {
-        return Err(Failure::Usage(format!(
-            "{} is not empty, and each run wants to begin there",
-            data.display()
-        )));
-    }
+    let series = Series::begin(data)?;
     let (mut skipped, mut engines) = (Vec::new(), Vec::new());
     for &engine in comparison.engines {
         match runner.check(engine, &workload) {
@@ -238,14 +138,13 @@ pub(crate) fn compare(
         for engine in engines.clone() {
             let (name, rounds) = (engine.name(), comparison.rounds);
             tell(table, &format!("round {round} of {rounds}: {name}"))?;
+            series.check_empty()?;
             let measured = AssertUnwindSafe(|| runner.measure(engine, &workload, &words, lines));
             // Unwind safety: what a run that panicked has left is not looked at again, but for its directory.
             let result = catch_unwind(measured)
                 .unwrap_or_else(|panic| Err(Failure::panicked(panic.as_ref())));
             // Whatever a run that failed has left goes, too: the next one begins with nothing.
-            if result.is_ok() || data.exists() {
-                std::fs::remove_dir_all(data).map_err(failed("remove", data))?;
-            }
+            series.clear()?;
             match result {
                 Ok(summary) if summary.interrupted => return Err(Failure::Interrupted),
                 Ok(summary) => runs.push((engine, summary)),
@@ -269,9 +168,14 @@ pub(crate) fn compare(
             .map(|it| format!("{}: {}", it.engine, it.why));
         return Err(Failure::NobodyLeft(told.collect::<Vec<_>>().join("; ")));
     }
-    let results = results(&engines, &runs);
-    let standings = standings(&results);
-    let ratios = standings.iter().map(|it| (it.metric, it.ratio)).collect();
+    let metrics = metrics(runs.iter().map(|run| &run.1));
+    let results = results(&metrics, &engines, &runs);
+    let standings = standings(&metrics, &results);
+    let ratios = standings.iter().map(|it| (it.metric.clone(), it.ratio));
+    let ratios = ratios.collect();
+    let told = runs
+        .iter()
+        .map(|(engine, summary)| (engine.name(), summary.told().collect()));
     let name = workload.name();
     let document = Document {
         workload: name,
@@ -283,22 +187,23 @@ pub(crate) fn compare(
         load_after: load_average(),
         results: &results,
         ratio_to_best_peer: &ratios,
+        engines: told.collect(),
         skipped: &skipped,
         runs: &runs,
     };
     let mut json = serde_json::to_string_pretty(&document)
         .map_err(|source| failed("write", Path::new("the document"))(source.into()))?;
     json.push('\n');
-    let mut charts = pictures(name, &engines, &results, &ratios);
-    charts.extend(over_time(&workload, &engines, &runs));
+    let mut charts = page::pictures(name, &metrics, &engines, &results, &ratios);
+    charts.extend(page::over_time(&workload, &engines, &runs));
     for chart in &mut charts {
-        name_who_is_missing(chart, &skipped);
+        page::name_who_is_missing(chart, &skipped);
     }
     Ok(Compared {
         json,
         picture: picture(&charts),
         is_consistent: runs.iter().all(|(_, summary)| summary.is_consistent()),
-        text: markdown(&document, &engines),
+        text: page::markdown(&document, &metrics, &engines),
         standings,
     })
 }
@@ -349,176 +254,6 @@ impl Comparison<'_> {
             }
         }
     }
-}
-
-fn results(
-    engines: &[EngineName],
-    runs: &[(EngineName, Summary)],
-) -> BTreeMap<&'static str, BTreeMap<&'static str, Spread>> {
-    let of = |engine: EngineName| {
-        let spread = |metric: &Metric| {
-            let own = runs.iter().filter(|run| run.0 == engine);
-            let numbers: Vec<f64> = own.filter_map(|run| (metric.of)(&run.1)).collect();
-            Some((metric.name, Spread::of(&numbers)?))
-        };
-        (engine.name(), METRICS.iter().filter_map(spread).collect())
-    };
-    engines.iter().map(|engine| of(*engine)).collect()
-}
-
-/// By metric, where there are Vellum and a peer.
-fn standings(results: &BTreeMap<&'static str, BTreeMap<&'static str, Spread>>) -> Vec<Standing> {
-    let vellum = EngineName::Vellum.name();
-    let standing = |metric: &Metric| {
-        let median = |name: &str| Some(results.get(name)?.get(metric.name)?.median);
-        let peers = results.keys().filter(|name| **name != vellum);
-        let peers = peers.filter_map(|name| Some((*name, median(name)?)));
-        let (best_peer, best) = match metric.grows {
-            true => peers.max_by(|one, other| one.1.total_cmp(&other.1))?,
-            false => peers.min_by(|one, other| one.1.total_cmp(&other.1))?,
-        };
-        let own = median(vellum)?;
-        let ratio = if metric.grows { own / best } else { best / own };
-        ratio.is_finite().then_some(Standing {
-            metric: metric.name,
-            own,
-            best,
-            best_peer,
-            ratio: rounded(ratio),
-        })
-    };
-    METRICS.iter().filter_map(standing).collect()
-}
-
-/// A chart a metric, with all engines: where Vellum is furthest behind first.
-fn pictures(
-    workload: &str,
-    engines: &[EngineName],
-    results: &BTreeMap<&'static str, BTreeMap<&'static str, Spread>>,
-    ratios: &BTreeMap<&'static str, f64>,
-) -> Vec<Chart> {
-    let mut metrics: Vec<&Metric> = METRICS
-        .iter()
-        .filter(|metric| results.values().any(|own| own.contains_key(metric.name)))
-        .collect();
-    let ratio = |metric: &Metric| ratios.get(metric.name).copied().unwrap_or(f64::MAX);
-    metrics.sort_by(|one, other| ratio(one).total_cmp(&ratio(other)));
-    let chart = |metric: &Metric| {
-        let height = |engine: &EngineName| {
-            let own = results.get(engine.name());
-            match own.and_then(|own| own.get(metric.name)) {
-                Some(own) => (engine.name().to_owned(), own.median),
-                // Who is not there would not be missed.
-                None => (format!("{} (none)", engine.name()), 0.0),
-            }
-        };
-        let better = if metric.grows { "more" } else { "less" };
-        let title = format!("{workload}: {} ({better} is better)", metric.name);
-        charts::bars(title, metric.unit, engines.iter().map(height))
-    };
-    metrics.into_iter().map(chart).collect()
-}
-
-/// Says below a chart who is not in it.
-fn name_who_is_missing(chart: &mut Chart, skipped: &[Skipped]) {
-    if skipped.is_empty() {
-        return;
-    }
-    let names: Vec<&str> = skipped.iter().map(|it| it.engine).collect();
-    let missing = format!("left out: {}", names.join(", "));
-    chart.x = match chart.x.as_str() {
-        "" => missing,
-        axis => format!("{axis} ({missing})"),
-    };
-}
-
-/// Where a snapshot is held, how each engine's rate takes it: the last round.
-fn over_time(
-    workload: &Workload,
-    engines: &[EngineName],
-    runs: &[(EngineName, Summary)],
-) -> Option<Chart> {
-    let hold = workload.hold()?;
-    let held_at = hold.hold_snapshot_at?;
-    let line = |engine: &EngineName| {
-        let last = runs.iter().rev().find(|run| run.0 == *engine)?;
-        let rates = charts::by_second(last.1.samples(), |sample| Some(sample.tx as f64));
-        Some((engine.name().to_owned(), rates))
-    };
-    Some(charts::rates(
-        &format!("{} beside an old snapshot", workload.name()),
-        engines.iter().filter_map(line).collect(),
-        charts::marks(Some(held_at), hold.release_snapshot_at),
-    ))
-}
-
-fn markdown(document: &Document<'_>, engines: &[EngineName]) -> String {
-    let mut out = format!("`{}`", document.workload);
-    for word in document.arguments {
-        let _ = write!(out, " `{word}`");
-    }
-    let (machine, rounds) = (&document.machine, document.rounds);
-    let _ = writeln!(
-        out,
-        ", medians of {rounds} rounds (smallest to largest); {}; load {:.1} before, {:.1} after; commit {}\n",
-        machine.words(),
-        document.load_before[0],
-        document.load_after[0],
-        document.commit
-    );
-    let metrics = METRICS.iter().filter(|metric| {
-        document
-            .results
-            .values()
-            .any(|own| own.contains_key(metric.name))
-    });
-    let metrics: Vec<&Metric> = metrics.collect();
-    out.push_str("| engine |");
-    for metric in &metrics {
-        let _ = write!(out, " {} |", metric.name);
-    }
-    out.push_str("\n| --- |");
-    out.push_str(&" --- |".repeat(metrics.len()));
-    out.push('\n');
-    for engine in engines {
-        let _ = write!(out, "| {} |", engine.name());
-        for metric in &metrics {
-            let own = document.results.get(engine.name());
-            let _ = match own.and_then(|own| own.get(metric.name)) {
-                Some(Spread { median, min, max }) => {
-                    write!(out, " {median:.1} ({min:.1} to {max:.1}) |")
-                }
-                None => write!(out, " - |"),
-            };
-        }
-        out.push('\n');
-    }
-    out.push_str("| **Vellum to the best peer** |");
-    for metric in &metrics {
-        let _ = match document.ratio_to_best_peer.get(metric.name) {
-            Some(ratio) => write!(out, " **{ratio:.2}** |"),
-            None => write!(out, " - |"),
-        };
-    }
-    out.push('\n');
-    if document.results.len() == 1 {
-        let alone = engines.first().map_or("", |engine| engine.name());
-        let _ = writeln!(
-            out,
-            "\nOnly {alone} ran: there is nobody to compare it with."
-        );
-    }
-    for Skipped { engine, why } in document.skipped {
-        let _ = writeln!(out, "\nLeft out: {engine}, {why}.");
-    }
-    let mut told = Vec::new();
-    for (engine, summary) in document.runs {
-        if !told.contains(engine) {
-            told.push(*engine);
-            let _ = writeln!(out, "\n{}: {}.", engine.name(), summary.engine_settings());
-        }
-    }
-    out
 }
 
 #[cfg(test)]

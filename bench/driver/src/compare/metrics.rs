@@ -1,0 +1,171 @@
+//! What engines are compared by: figures of runs, their medians, and how Vellum stands.
+//!
+//! Latencies are those of one kind of transactions: what another kind takes is another figure, so that no engine's deliveries are
+//! compared with another one's payments. Where a workload has one kind, it is not named.
+
+use crate::engines::EngineName;
+use crate::median::median;
+use crate::report::{Summary, rounded};
+use serde::Serialize;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// A figure of a run.
+pub(super) struct Metric {
+    /// Its key.
+    pub(super) name: String,
+    pub(super) unit: String,
+    /// More is better.
+    pub(super) grows: bool,
+    /// It has a picture of its own; others stand in the table only.
+    pub(super) drawn: bool,
+    of: Box<dyn Fn(&Summary) -> Option<f64>>,
+}
+
+/// All rates that a workload may have: key, unit, what it is of a run.
+const RATES: [(&str, &str, fn(&Summary) -> Option<f64>); 7] = [
+    // A load is one transaction, a scan is counted in rows.
+    ("tx_per_s", "transactions a second", |summary| {
+        summary.rows_per_s.is_none().then_some(summary.tx_per_s)
+    }),
+    (
+        "succeeded_per_s",
+        "transactions a second that found what they wanted",
+        |summary| summary.succeeded_per_s,
+    ),
+    ("rows_per_s", "rows a second", |summary| summary.rows_per_s),
+    (
+        "long_rows_per_s",
+        "rows a second of long readers beside",
+        |summary| summary.long_rows_per_s,
+    ),
+    (
+        "updates_per_s",
+        "updates a second beside the scans",
+        |summary| summary.updates_per_s,
+    ),
+    (
+        "tx_per_s_before_hold",
+        "transactions a second before the snapshot",
+        |summary| summary.tx_per_s_before_hold,
+    ),
+    (
+        "held_ratio",
+        "rate beside a held snapshot over the rate before",
+        |summary| summary.held_ratio,
+    ),
+];
+
+/// Latencies of each kind: key, how many of how many are as fast, whether it is drawn.
+const LATENCIES: [(&str, &str, bool); 3] = [
+    ("p50_us", "median", false),
+    (P99, "99 of 100", true),
+    ("p999_us", "999 of 1000", false),
+];
+const P99: &str = "p99_us";
+
+/// Whether a metric is the p99 of some kind of transactions.
+pub(crate) fn is_p99(metric: &str) -> bool {
+    metric.split(' ').next() == Some(P99)
+}
+
+/// What these runs have.
+pub(super) fn metrics<'r>(runs: impl Iterator<Item = &'r Summary> + Clone) -> Vec<Metric> {
+    let rates = RATES.into_iter().map(|(name, unit, of)| Metric {
+        name: name.to_owned(),
+        unit: unit.to_owned(),
+        grows: true,
+        drawn: true,
+        of: Box::new(of),
+    });
+    let kinds: BTreeSet<&'static str> = runs.clone().flat_map(Summary::timed).collect();
+    let alone = kinds.len() == 1;
+    let latencies = LATENCIES.into_iter().flat_map(|(name, share, drawn)| {
+        kinds.iter().copied().map(move |kind| Metric {
+            name: if alone {
+                name.to_owned()
+            } else {
+                format!("{name} {kind}")
+            },
+            unit: format!("µs, {share} of {kind}"),
+            grows: false,
+            drawn,
+            of: Box::new(move |summary| summary.latency_us(name, kind)),
+        })
+    });
+    let mut all: Vec<Metric> = rates.chain(latencies).collect();
+    all.retain(|metric| runs.clone().any(|run| (metric.of)(run).is_some()));
+    all
+}
+
+/// One engine's figures of one kind.
+#[derive(Clone, Copy, Debug, Serialize)]
+pub(super) struct Spread {
+    pub(super) median: f64,
+    pub(super) min: f64,
+    pub(super) max: f64,
+}
+
+impl Spread {
+    fn of(numbers: &[f64]) -> Option<Self> {
+        Some(Self {
+            median: median(numbers.iter().copied())?,
+            min: numbers.iter().copied().reduce(f64::min)?,
+            max: numbers.iter().copied().reduce(f64::max)?,
+        })
+    }
+}
+
+/// By engine and metric.
+pub(super) type Results = BTreeMap<&'static str, BTreeMap<String, Spread>>;
+
+pub(super) fn results(
+    metrics: &[Metric],
+    engines: &[EngineName],
+    runs: &[(EngineName, Summary)],
+) -> Results {
+    let of = |engine: EngineName| {
+        let spread = |metric: &Metric| {
+            let own = runs.iter().filter(|run| run.0 == engine);
+            let numbers: Vec<f64> = own.filter_map(|run| (metric.of)(&run.1)).collect();
+            Some((metric.name.clone(), Spread::of(&numbers)?))
+        };
+        (engine.name(), metrics.iter().filter_map(spread).collect())
+    };
+    engines.iter().map(|engine| of(*engine)).collect()
+}
+
+/// How Vellum stands by one metric.
+#[derive(Clone, Debug)]
+pub(crate) struct Standing {
+    pub(crate) metric: String,
+    /// Medians.
+    pub(crate) own: f64,
+    pub(crate) best: f64,
+    pub(crate) best_peer: &'static str,
+    /// As `ratio_to_best_peer`.
+    pub(crate) ratio: f64,
+}
+
+/// By metric, where there are Vellum and a peer.
+pub(super) fn standings(metrics: &[Metric], results: &Results) -> Vec<Standing> {
+    let vellum = EngineName::Vellum.name();
+    let standing = |metric: &Metric| {
+        let median = |name: &str| Some(results.get(name)?.get(&metric.name)?.median);
+        let peers = results.keys().filter(|name| **name != vellum);
+        let peers = peers.filter_map(|name| Some((*name, median(name)?)));
+        let (best_peer, best) = match metric.grows {
+            true => peers.max_by(|one, other| one.1.total_cmp(&other.1))?,
+            false => peers.min_by(|one, other| one.1.total_cmp(&other.1))?,
+        };
+        let own = median(vellum)?;
+        let ratio = if metric.grows { own / best } else { best / own };
+        ratio.is_finite().then_some(Standing {
+            metric: metric.name.clone(),
+            own,
+            best,
+            best_peer,
+            ratio: rounded(ratio),
+        })
+    };
+    metrics.iter().filter_map(standing).collect()
+}

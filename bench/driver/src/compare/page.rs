@@ -1,0 +1,171 @@
+//! A comparison for people: pictures and Markdown.
+
+use super::metrics::{Metric, Results, Spread};
+use super::{Document, Skipped};
+use crate::charts;
+use crate::cli::Workload;
+use crate::engines::EngineName;
+use crate::plot::{Bar, Chart};
+use crate::report::Summary;
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+use vellum_workload::engine::TERMS;
+
+/// A chart a metric that is drawn, with all engines: where Vellum is furthest behind first.
+pub(super) fn pictures(
+    workload: &str,
+    metrics: &[Metric],
+    engines: &[EngineName],
+    results: &Results,
+    ratios: &BTreeMap<String, f64>,
+) -> Vec<Chart> {
+    let mut drawn: Vec<&Metric> = metrics.iter().filter(|metric| metric.drawn).collect();
+    let ratio = |metric: &Metric| ratios.get(&metric.name).copied().unwrap_or(f64::MAX);
+    drawn.sort_by(|one, other| ratio(one).total_cmp(&ratio(other)));
+    let chart = |metric: &Metric| {
+        let bar = |engine: &EngineName| {
+            let own = results.get(engine.name());
+            match own.and_then(|own| own.get(&metric.name)) {
+                Some(own) => {
+                    let bar = Bar::with_spread(own.median, own.min, own.max);
+                    (engine.name().to_owned(), bar)
+                }
+                // Who is not there would not be missed.
+                None => (format!("{} (none)", engine.name()), Bar::default()),
+            }
+        };
+        let better = if metric.grows { "more" } else { "less" };
+        let title = format!("{workload}: {} ({better} is better)", metric.name);
+        charts::bars(title, &metric.unit, engines.iter().map(bar))
+    };
+    drawn.into_iter().map(chart).collect()
+}
+
+/// Says below a chart who is not in it.
+pub(super) fn name_who_is_missing(chart: &mut Chart, skipped: &[Skipped]) {
+    if skipped.is_empty() {
+        return;
+    }
+    let names: Vec<&str> = skipped.iter().map(|it| it.engine).collect();
+    let missing = format!("left out: {}", names.join(", "));
+    chart.x = match chart.x.as_str() {
+        "" => missing,
+        axis => format!("{axis} ({missing})"),
+    };
+}
+
+/// Where a snapshot is held, how each engine's rate takes it: the last round.
+pub(super) fn over_time(
+    workload: &Workload,
+    engines: &[EngineName],
+    runs: &[(EngineName, Summary)],
+) -> Option<Chart> {
+    let hold = workload.hold()?;
+    let held_at = hold.hold_snapshot_at?;
+    let line = |engine: &EngineName| {
+        let last = runs.iter().rev().find(|run| run.0 == *engine)?;
+        let rates = charts::by_second(last.1.samples(), |sample| Some(sample.tx as f64));
+        Some((engine.name().to_owned(), rates))
+    };
+    Some(charts::rates(
+        &format!("{} beside an old snapshot", workload.name()),
+        engines.iter().filter_map(line).collect(),
+        charts::marks(Some(held_at), hold.release_snapshot_at),
+    ))
+}
+
+/// Figures, who is left out, and what everybody was opened with.
+pub(super) fn markdown(
+    document: &Document<'_>,
+    metrics: &[Metric],
+    engines: &[EngineName],
+) -> String {
+    let mut out = format!("`{}`", document.workload);
+    for word in document.arguments {
+        let _ = write!(out, " `{word}`");
+    }
+    let (machine, rounds) = (&document.machine, document.rounds);
+    let _ = writeln!(
+        out,
+        ", medians of {rounds} rounds (smallest to largest); {}; load {:.1} before, {:.1} after; commit {}\n",
+        machine.words(),
+        document.load_before[0],
+        document.load_after[0],
+        document.commit
+    );
+    let (rates, latencies): (Vec<&Metric>, Vec<&Metric>) =
+        metrics.iter().partition(|metric| metric.grows);
+    table(&mut out, document, &rates, engines);
+    if !latencies.is_empty() {
+        out.push_str("\nLatencies in µs, of each kind of transactions by itself:\n\n");
+        table(&mut out, document, &latencies, engines);
+    }
+    if document.results.len() == 1 {
+        let alone = engines.first().map_or("", |engine| engine.name());
+        let _ = writeln!(
+            out,
+            "\nOnly {alone} ran: there is nobody to compare it with."
+        );
+    }
+    for Skipped { engine, why } in document.skipped {
+        let _ = writeln!(out, "\nLeft out: {engine}, {why}.");
+    }
+    terms(&mut out, document);
+    out
+}
+
+/// A line an engine, a column a metric, and how Vellum stands.
+fn table(out: &mut String, document: &Document<'_>, metrics: &[&Metric], engines: &[EngineName]) {
+    out.push_str("| engine |");
+    for metric in metrics {
+        let _ = write!(out, " {} |", metric.name);
+    }
+    out.push_str("\n| --- |");
+    out.push_str(&" --- |".repeat(metrics.len()));
+    out.push('\n');
+    for engine in engines {
+        let _ = write!(out, "| {} |", engine.name());
+        for metric in metrics {
+            let own = document.results.get(engine.name());
+            let _ = match own.and_then(|own| own.get(&metric.name)) {
+                Some(Spread { median, min, max }) => {
+                    write!(out, " {median:.1} ({min:.1} to {max:.1}) |")
+                }
+                None => write!(out, " - |"),
+            };
+        }
+        out.push('\n');
+    }
+    out.push_str("| **Vellum to the best peer** |");
+    for metric in metrics {
+        let _ = match document.ratio_to_best_peer.get(&metric.name) {
+            Some(ratio) => write!(out, " **{ratio:.2}** |"),
+            None => write!(out, " - |"),
+        };
+    }
+    out.push('\n');
+}
+
+/// What everybody was opened with, in columns what all tell.
+fn terms(out: &mut String, document: &Document<'_>) {
+    out.push_str("\n| engine |");
+    for name in TERMS {
+        let _ = write!(out, " {} |", name.replace('_', " "));
+    }
+    let _ = writeln!(out, " and |\n| --- |{}", " --- |".repeat(TERMS.len() + 1));
+    let mut told = Vec::new();
+    for (engine, summary) in document.runs {
+        if told.contains(engine) {
+            continue;
+        }
+        told.push(*engine);
+        let _ = write!(out, "| {} {} |", engine.name(), summary.engine_version());
+        for name in TERMS {
+            let term = summary.told().find(|it| it.0 == name);
+            let _ = write!(out, " {} |", term.map_or("-", |it| it.1).replace('|', "/"));
+        }
+        let more = summary.told().filter(|it| !TERMS.contains(&it.0));
+        let more: Vec<String> = more.map(|(name, told)| format!("{name}: {told}")).collect();
+        let _ = writeln!(out, " {} |", more.join("; ").replace('|', "/"));
+    }
+}
