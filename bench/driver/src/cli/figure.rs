@@ -68,7 +68,7 @@ pub struct Figure {
     /// Everything random follows from it
     #[arg(long, default_value_t = 42, value_name = "N")]
     pub seed: u64,
-    /// A population of a few rows, to try the program
+    /// A population of a few rows, to try the program; sixty operations a run, unless `--seconds` is said
     #[arg(long, hide = true)]
     pub tiny: bool,
 }
@@ -83,10 +83,14 @@ impl Figure {
         })
     }
 
+    /// Whether a run is over at once.
+    pub fn is_short(&self) -> bool {
+        self.tiny && self.seconds.is_none()
+    }
+
     /// The second in which a snapshot is taken.
     pub fn hold_at(&self) -> u64 {
-        match self.tiny {
-            // Such a run is over at once.
+        match self.is_short() {
             true => 0,
             false => (self.seconds() / 6).max(1),
         }

@@ -30,11 +30,9 @@ pub(super) struct Run {
 
 impl Run {
     fn new(figure: &Figure, label: &str, group: &str, variant: Variant, more: &str) -> Self {
-        let length = match figure.tiny {
-            // To try the program, not the engine.
-            true => "--tiny --operations 60".to_owned(),
-            false => format!("--seconds {}", figure.seconds()),
-        };
+        // To try the program, not the engine.
+        let tiny = if figure.tiny { "--tiny " } else { "" };
+        let length = format!("{tiny}{}", length(figure));
         let arguments = format!(
             "tpcc --variant {} {length} --warehouses {} --pool-mib {} --seed {} {more}",
             variant.name(),
@@ -90,7 +88,7 @@ pub(super) fn runs(figure: &Figure) -> Vec<Run> {
             let last = figure.seconds() - figure.hold_at();
             let ages: Vec<String> = [1, 2, 5, 10, 20, 30, 60, 120, 300, 600]
                 .into_iter()
-                .filter(|age| *age < last && !figure.tiny)
+                .filter(|age| *age < last && !figure.is_short())
                 .map(|age: u64| age.to_string())
                 .collect();
             let threads = figure.threads();
@@ -127,7 +125,7 @@ pub(super) fn runs(figure: &Figure) -> Vec<Run> {
             let age = (figure.seconds() - figure.hold_at())
                 .saturating_sub(2)
                 .max(1);
-            let age = if figure.tiny { 0 } else { age };
+            let age = if figure.is_short() { 0 } else { age };
             let flags = format!("{hold} --scan-at {age}");
             let beside = [Osic, Fat, Graveyard, Full]
                 .map(|variant| Run::new(figure, variant.name(), variant.name(), variant, &flags));
@@ -210,7 +208,7 @@ fn contention(figure: &Figure) -> Vec<Run> {
 const POOL_MIB_MIN: u64 = 8;
 
 fn length(figure: &Figure) -> String {
-    match figure.tiny {
+    match figure.is_short() {
         true => "--operations 60".to_owned(),
         false => format!("--seconds {}", figure.seconds()),
     }

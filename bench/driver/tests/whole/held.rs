@@ -153,10 +153,7 @@ fn figures_run_their_variants_and_leave_json_and_a_picture() {
     ] {
         let directory = tempfile::tempdir().unwrap();
         let out = directory.path().join("out");
-        let flags = format!(
-            "figure {figure} --tiny {flags} --seconds 3 --out {}",
-            out.display()
-        );
+        let flags = format!("figure {figure} --tiny {flags} --out {}", out.display());
         let ended = program(&flags, VellumEngine::open);
         assert_eq!(ended.code, 0, "{}", ended.table);
         let written = json(&out.join(format!("figure-{figure}.json")));
@@ -184,6 +181,34 @@ fn figures_run_their_variants_and_leave_json_and_a_picture() {
         std::fs::write(out.join("data/mine"), b"").unwrap();
         let ended = program(&flags, |_| -> Result<Reference> { panic!("opened") });
         assert!(ended.code == 2 && out.join("data/mine").exists());
+    }
+}
+
+/// What only a run of some seconds has.
+#[test]
+fn figures_have_what_is_measured_by_the_second() {
+    let directory = tempfile::tempdir().unwrap();
+    for figure in ["oom", "10"] {
+        let out = directory.path().join(figure);
+        let flags = format!(
+            "figure {figure} --tiny --warehouses 1 --pool-mib 16 --seconds 6 --out {}",
+            out.display()
+        );
+        let ended = program(&flags, VellumEngine::open);
+        assert_eq!(ended.code, 0, "{}", ended.table);
+        let written = json(&out.join(format!("figure-{figure}.json")));
+        let has = |row: &Value, key: &str| row[key].as_f64().is_some_and(|number| number > 0.0);
+        let rows = written["rows"].as_array().unwrap();
+        for row in rows {
+            assert!(
+                has(row, "index_operations_per_tx") && has(row, "tx_per_s"),
+                "{row}"
+            );
+            let held = row["label"] != "no snapshot";
+            assert_eq!(has(row, "held_ratio"), held, "{row}");
+        }
+        // Of a variant whose scans take too long nothing may come in time.
+        assert!(rows.iter().any(|row| has(row, "scan_ratio")), "{rows:?}");
     }
 }
 

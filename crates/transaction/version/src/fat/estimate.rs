@@ -25,7 +25,7 @@ const UPDATES_MAX: usize = 250;
 const NIBBLE_MAX: u8 = 15;
 
 /// An update that comes no later after the one before is soon: two ticks are one transaction.
-const SOON_TICKS: u64 = 4096;
+const SOON_TICKS: u64 = 16_384;
 
 /// What the header of a row's next version will say, and whether the row is to turn fat.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
