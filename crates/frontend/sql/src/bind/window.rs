@@ -416,7 +416,10 @@ impl Binder<'_> {
     fn window_spec(&self, over: &ast::WindowType) -> Result<ast::WindowSpec> {
         let all = self.named_windows.len();
         match over {
-            ast::WindowType::NamedWindow(name) => self.named_window(&folded(name), all),
+            ast::WindowType::NamedWindow(name) => {
+                let found = self.named_window(&folded(name), all);
+                found.map_err(|error| error.at(self.place_of(name.span.start)))
+            }
             ast::WindowType::WindowSpec(spec) => self.on_base(spec, all, true),
         }
     }

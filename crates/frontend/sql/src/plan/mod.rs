@@ -36,6 +36,7 @@ mod sets;
 mod sets_behind;
 mod through;
 mod updatable;
+mod value_sets;
 mod with_order;
 mod writing;
 
