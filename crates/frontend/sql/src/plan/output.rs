@@ -526,7 +526,7 @@ pub(crate) fn check_equality(ty: Type) -> Result<()> {
 }
 
 /// The name of a column that has none.
-pub(super) fn name_of(node: &ast::Expr) -> String {
+pub(crate) fn name_of(node: &ast::Expr) -> String {
     figured(node).map_or_else(|| "?column?".to_owned(), |(name, _)| name)
 }
 

@@ -297,7 +297,7 @@ fn views(scan: &Scan<'_>, rows: &mut Vec<Vec<Value>>) -> Result<()> {
         if !is_view {
             continue;
         }
-        let definition = describe::view_definition(scan.env, relation.oid);
+        let definition = describe::view_definition(scan.env, relation.oid, false);
         let mut row = vec![
             database(),
             scan.schema_of(relation),
