@@ -2,7 +2,7 @@
 //!
 //! It is written over the syntax tree that the catalog keeps, not over what was bound.
 //!
-//! Differences: constants have no casts that nobody wrote; `IN (…)` and NATURAL stay as they are; of tables that are called alike none gets another name.
+//! Differences: constants have no casts that nobody wrote; `IN (…)` stays as it is; of tables that are called alike none gets another name.
 //!
 //! Not here: expressions (terms.rs); what a name without its table means (names.rs).
 
@@ -18,8 +18,9 @@ use crate::session::Env;
 use names::Known;
 use sqlparser::ast::{
     Cte, CteAsMaterialized, Distinct, Expr, GroupByExpr, Join, JoinConstraint, JoinOperator,
-    LimitClause, ObjectNamePart, OrderByExpr, OrderByKind, Query, Select, SelectItem, SetExpr,
-    SetOperator, SetQuantifier, Statement, TableAlias, TableFactor, TableWithJoins, Values,
+    LimitClause, NamedWindowDefinition, NamedWindowExpr, ObjectNamePart, OrderByExpr, OrderByKind,
+    Query, Select, SelectItem, SetExpr, SetOperator, SetQuantifier, Statement, TableAlias,
+    TableFactor, TableWithJoins, Values,
 };
 
 /// Columns that a subquery stands further in.
@@ -276,7 +277,7 @@ impl Writer<'_> {
 
     /// A SELECT, whose scope and level stay for what stands behind it.
     fn select(&mut self, select: &Select, names: Option<&[Box<str>]>, visible: bool) -> Option<()> {
-        if select.into.is_some() || !select.named_window.is_empty() || select.top.is_some() {
+        if select.into.is_some() || select.top.is_some() {
             return None;
         }
         let scope = self.scope_of(&select.from);
@@ -324,6 +325,18 @@ impl Writer<'_> {
             let condition = self.expr(condition)?;
             self.clause(" HAVING ", 0);
             self.text.push_str(&condition);
+        }
+        for (at, NamedWindowDefinition(name, window)) in select.named_window.iter().enumerate() {
+            let NamedWindowExpr::WindowSpec(spec) = window else {
+                return None;
+            };
+            let spec = self.spelled(spec.clone())?;
+            match at {
+                0 => self.clause(" WINDOW ", 1),
+                _ => self.text.push_str(", "),
+            }
+            let name = quoted(&folded(name));
+            self.text.push_str(&format!("{name} AS ({spec})"));
         }
         Some(())
     }
@@ -465,8 +478,12 @@ impl Writer<'_> {
             self.text.push('(');
         }
         self.factor(&table.relation)?;
-        for join in &table.joins {
-            self.join(join)?;
+        for (at, join) in table.joins.iter().enumerate() {
+            let left = TableWithJoins {
+                relation: table.relation.clone(),
+                joins: table.joins[..at].to_vec(),
+            };
+            self.join(&left, join)?;
             if !self.pretty {
                 self.text.push(')');
             }
@@ -474,7 +491,8 @@ impl Writer<'_> {
         Some(())
     }
 
-    fn join(&mut self, join: &Join) -> Option<()> {
+    /// A table that is joined to those on its left.
+    fn join(&mut self, left: &TableWithJoins, join: &Join) -> Option<()> {
         use JoinOperator as J;
         let (word, constraint) = match &join.join_operator {
             J::Join(own) | J::Inner(own) => ("JOIN", own),
@@ -484,8 +502,13 @@ impl Writer<'_> {
             J::CrossJoin(own) => ("CROSS JOIN", own),
             _ => return None,
         };
+        // NATURAL is USING of the columns that both sides have, as far as they are known.
+        let shared = match constraint {
+            JoinConstraint::Natural => self.shared_columns(left, &join.relation),
+            _ => None,
+        };
         let natural = match constraint {
-            JoinConstraint::Natural => " NATURAL",
+            JoinConstraint::Natural if shared.is_none() => " NATURAL",
             _ => "",
         };
         self.clause(&format!("{natural} {word} "), PART);
@@ -511,7 +534,14 @@ impl Writer<'_> {
                 self.text
                     .push_str(&format!(" USING ({})", columns.join(", ")));
             }
-            JoinConstraint::Natural | JoinConstraint::None => {}
+            JoinConstraint::Natural => {
+                if let Some(shared) = shared {
+                    let shared: Vec<String> = shared.iter().map(|name| quoted(name)).collect();
+                    self.text
+                        .push_str(&format!(" USING ({})", shared.join(", ")));
+                }
+            }
+            JoinConstraint::None => {}
         }
         Some(())
     }

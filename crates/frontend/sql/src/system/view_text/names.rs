@@ -104,6 +104,26 @@ impl Writer<'_> {
         Some(all)
     }
 
+    /// Columns that tables have together with another one, in their order; `None` if there are none, or they are not known.
+    pub(super) fn shared_columns(
+        &self,
+        left: &TableWithJoins,
+        right: &TableFactor,
+    ) -> Option<Vec<String>> {
+        let mut columns = Vec::new();
+        for known in self.scope_of(std::slice::from_ref(left)) {
+            for column in known.columns? {
+                // Merged ones are there once.
+                if !columns.contains(&column) {
+                    columns.push(column);
+                }
+            }
+        }
+        let right = self.known(right)?.columns?;
+        columns.retain(|column| right.contains(column));
+        Some(columns).filter(|columns| !columns.is_empty())
+    }
+
     /// What the tables of a FROM are.
     pub(super) fn scope_of(&self, from: &[TableWithJoins]) -> Vec<Known> {
         let mut scope = Vec::new();

@@ -11,7 +11,7 @@ use crate::parse::walk;
 use crate::plan::column_name_of;
 use sqlparser::ast::{
     BinaryOperator, DataType, Expr, Function, FunctionArgumentList, FunctionArguments, Ident,
-    ObjectNamePart, Query, Select, SelectItem, TableFactor, UnaryOperator, Value,
+    ObjectNamePart, Query, Select, SelectItem, TableFactor, UnaryOperator, Value, VisitMut,
 };
 
 /// What an expression is, for what stands around it.
@@ -106,8 +106,14 @@ impl Writer<'_> {
     pub(super) fn expr(&mut self, expr: &Expr) -> Option<String> {
         let mut expr = expr.clone();
         strip(&mut expr);
+        self.spelled(expr)
+    }
+
+    /// The text of a tree whose expressions are written as PostgreSQL writes them.
+    pub(super) fn spelled(&mut self, node: impl VisitMut + ToString) -> Option<String> {
+        let mut node = node;
         let mut well = true;
-        walk::change_both_ways(&mut expr, &mut |expr, is_before| {
+        walk::change_both_ways(&mut node, &mut |expr, is_before| {
             if !well || is_written(expr) {
                 return;
             }
@@ -116,7 +122,7 @@ impl Writer<'_> {
                 false => *expr = written(&self.term(expr)),
             }
         });
-        well.then(|| expr.to_string())
+        well.then(|| node.to_string())
     }
 
     /// Goes down into an expression: what is not text of its operands' texts is written here.
