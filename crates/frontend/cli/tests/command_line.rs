@@ -675,7 +675,7 @@ fn a_statement_that_fails_prints_no_result() {
     let sql = "select 1 / (n - 3) as q from generate_series(1, 5) n; select 1 / 0 as q";
     for (form, expected) in [
         ("table", " q \n---\n 7\n(1 row)\n\n"),
-        ("expanded", "-[ RECORD 1 ]-\nq | 7\n"),
+        ("expanded", "-[ RECORD 1 ]\nq | 7\n\n"),
         ("csv", "q\n7\n"),
         ("json", "[\n{\"q\": 7}\n]\n"),
     ] {

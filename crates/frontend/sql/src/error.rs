@@ -252,6 +252,7 @@ impl SqlError {
     #[must_use]
     pub(crate) fn without_place(mut self) -> Self {
         self.inner.without_place = true;
+        self.inner.position = None;
         self
     }
 

@@ -1,45 +1,47 @@
-//! Commands of the shell itself: they begin with a backslash and end with their line.
+//! Commands of the shell itself, which begin with a backslash.
 //!
 //! What describes objects asks `pg_catalog`, as psql does, in queries of its own.
+//!
+//! Not here: where a command ends (split.rs); `\copy` (copy.rs).
 
 use super::print::Form;
 use super::terminal::Terminal;
 use super::{Go, Shell};
 use crate::exit::Failure;
-use std::fs::{File, OpenOptions};
-use std::io::{BufRead, BufReader, Write};
+use std::fs::OpenOptions;
+use std::io::{BufRead, Write};
 use std::os::unix::fs::OpenOptionsExt;
-use std::path::Path;
 
 const HELP: &str = "\
 \\?                    this list
 \\q                    ends
 \\c, \\conninfo         says who is connected to what
-\\copy TABLE|(QUERY) FROM|TO 'FILE' [(OPTIONS)]
-                      COPY with a file of this machine
+\\copy TABLE|(QUERY) FROM|TO 'FILE'|stdin|stdout|pstdin|pstdout [(OPTIONS)]
+                      COPY with a file of this machine, or what stands behind it
 \\d                    tables, views and sequences
 \\d NAME               columns, indexes, constraints of a table
 \\dt, \\dv, \\di, \\ds    tables, views, indexes, sequences
 \\dn, \\du, \\l          schemas, roles, databases
+\\echo TEXT            prints it
 \\format FORM          table, expanded, csv or json
+\\g, \\gx               run what was typed, as a semicolon does; \\gx expanded
 \\i FILE               runs the statements of a file
 \\null TEXT            what stands for NULL in tables
+\\r                    forgets what was begun to be typed
 \\s [FILE]             what was typed, also in earlier sessions; or writes it to a file
 \\timing               tells how long statements take, or stops telling
 \\x                    expanded, or table again
 ";
 
-/// Pieces of COPY data that are read at once.
-const PIECE_BYTES: usize = 64 << 10;
-
 impl Shell<'_> {
     /// Runs one.
-    pub(super) fn backslash(&mut self, line: &str) -> Result<Go, Failure> {
+    /// `data`: what stands behind it, for a `\copy … from stdin`.
+    pub(super) fn backslash(&mut self, line: &str, data: &mut dyn BufRead) -> Result<Go, Failure> {
         let (command, rest) = match line.split_once(char::is_whitespace) {
             Some((command, rest)) => (command, rest.trim()),
             None => (line, ""),
         };
-        match command {
+        match command.trim_end_matches(';') {
             "\\q" => return Ok(Go::Quit),
             "\\?" | "\\h" => self.out.write_all(HELP.as_bytes())?,
             "\\c" | "\\conninfo" => {
@@ -61,8 +63,11 @@ impl Shell<'_> {
                 Err(_) => self.complain("\\format table, expanded, csv or json"),
             },
             "\\null" => self.null = unquoted(rest),
-            "\\i" if !rest.is_empty() => return self.file(Path::new(&unquoted(rest))),
-            "\\copy" => return self.copy(rest),
+            "\\i" if !rest.is_empty() => return self.file(&self.path(&unquoted(rest))),
+            "\\copy" => return self.copy(rest, data),
+            "\\echo" => writeln!(self.out, "{}", unquoted(rest))?,
+            "\\g" | "\\gx" if rest.is_empty() => self.complain("there is no statement to run"),
+            "\\g" | "\\gx" => self.complain("a result is not written to a file: use \\copy"),
             "\\d" if rest.is_empty() => self.relations(&["r", "v", "S"])?,
             "\\d" => self.describe(rest)?,
             "\\dt" => self.relations(&["r"])?,
@@ -98,15 +103,15 @@ impl Shell<'_> {
             self.out.write_all(entries.as_bytes())?;
             return Ok(());
         }
-        let name = unquoted(file);
+        let name = self.path(&unquoted(file));
         let mut file = OpenOptions::new();
         let file = file.write(true).create(true).truncate(true).mode(0o600);
         match file
             .open(&name)
             .and_then(|mut file| file.write_all(entries.as_bytes()))
         {
-            Ok(()) => writeln!(self.out, "Wrote history to file \"{name}\".")?,
-            Err(error) => self.complain(&format!("{name}: {error}")),
+            Ok(()) => writeln!(self.out, "Wrote history to file \"{}\".", name.display())?,
+            Err(error) => self.complain(&format!("{}: {error}", name.display())),
         }
         Ok(())
     }
@@ -164,66 +169,6 @@ impl Shell<'_> {
              from pg_catalog.pg_constraint where conrelid = {of} or confrelid = {of} order by 2, 1"
         ))
     }
-
-    /// `\copy`: COPY, with a file of this machine.
-    fn copy(&mut self, rest: &str) -> Result<Go, Failure> {
-        let Some(copy) = Copy::parse(rest) else {
-            self.complain("\\copy TABLE|(QUERY) FROM|TO 'FILE' [(OPTIONS)]");
-            return Ok(if self.stop { Go::Quit } else { Go::On });
-        };
-        let done = if copy.into {
-            match File::open(&copy.file) {
-                Ok(file) => {
-                    let mut file = BufReader::with_capacity(PIECE_BYTES, file);
-                    self.run(&copy.statement, &mut |session, listener| {
-                        loop {
-                            let piece = match file.fill_buf() {
-                                Ok(piece) => piece,
-                                Err(error) => return Err(session.copy_fail(&error.to_string())),
-                            };
-                            if piece.is_empty() {
-                                return session.copy_done(listener);
-                            }
-                            let length = piece.len();
-                            session.copy_data(piece)?;
-                            file.consume(length);
-                        }
-                    })?
-                }
-                Err(error) => self.no_file(&copy.file, &error),
-            }
-        } else {
-            match File::create(&copy.file) {
-                Ok(file) => self.write_file(&copy.statement, file)?,
-                Err(error) => self.no_file(&copy.file, &error),
-            }
-        };
-        Ok(if done || !self.stop { Go::On } else { Go::Quit })
-    }
-
-    /// Runs a COPY whose data go into a file.
-    fn write_file(&mut self, statement: &str, file: File) -> Result<bool, Failure> {
-        let mut file = std::io::BufWriter::new(file);
-        let done = {
-            let mut listener = super::Listener::new(self.form, &self.null, true, &mut file);
-            let done = self.session.simple_query(statement, &mut listener);
-            listener.end()?;
-            done
-        };
-        file.flush()?;
-        match done {
-            Ok(_) => Ok(true),
-            Err(error) => {
-                self.tell(&error, statement);
-                Ok(false)
-            }
-        }
-    }
-
-    fn no_file(&mut self, name: &str, error: &std::io::Error) -> bool {
-        self.complain(&format!("{name}: {error}"));
-        false
-    }
 }
 
 /// The file that `\s` names, empty if none; `None` if a command is another one.
@@ -232,129 +177,28 @@ pub(super) fn history_command(command: &str) -> Option<&str> {
     (rest.is_empty() || rest.starts_with(char::is_whitespace)).then(|| rest.trim())
 }
 
-/// What `\copy` is to do.
-#[derive(PartialEq, Eq, Debug)]
-struct Copy {
-    /// With the client in the place of the file.
-    statement: String,
-    file: String,
-    /// From the file into the table.
-    into: bool,
-}
-
-impl Copy {
-    fn parse(text: &str) -> Option<Self> {
-        let (what, into, rest) = direction(text)?;
-        let rest = rest.trim_start();
-        let (file, options) = match rest.strip_prefix('\'') {
-            Some(quoted) => {
-                // Doubled quotes stand for one.
-                let mut from = 0;
-                let end = loop {
-                    let at = from + quoted[from..].find('\'')?;
-                    if quoted[at + 1..].starts_with('\'') {
-                        from = at + 2;
-                    } else {
-                        break at;
-                    }
-                };
-                (quoted[..end].replace("''", "'"), &quoted[end + 1..])
-            }
-            None => {
-                let end = rest.find(char::is_whitespace).unwrap_or(rest.len());
-                (rest[..end].to_owned(), &rest[end..])
-            }
-        };
-        if file.is_empty() || what.trim().is_empty() {
-            return None;
-        }
-        let client = if into { "from stdin" } else { "to stdout" };
-        Some(Self {
-            statement: format!("copy {} {client} {}", what.trim(), options.trim())
-                .trim_end()
-                .to_owned(),
-            file,
-            into,
-        })
-    }
-}
-
-/// What stands before FROM or TO (outside of quotes and parentheses), whether it is FROM, and what stands behind it.
-fn direction(text: &str) -> Option<(&str, bool, &str)> {
-    let (mut depth, mut quote) = (0usize, None);
-    let mut word_at = None;
-    for (at, char) in text.char_indices().chain([(text.len(), ' ')]) {
-        if let Some(open) = quote {
-            if char == open {
-                quote = None;
-            }
-            continue;
-        }
-        if char.is_alphanumeric() || char == '_' {
-            word_at.get_or_insert(at);
-            continue;
-        }
-        if let Some(from) = word_at.take()
-            && depth == 0
-        {
-            let into = text[from..at].eq_ignore_ascii_case("from");
-            if into || text[from..at].eq_ignore_ascii_case("to") {
-                return Some((&text[..from], into, &text[at..]));
-            }
-        }
-        match char {
-            '\'' | '"' => quote = Some(char),
-            '(' => depth += 1,
-            ')' => depth = depth.saturating_sub(1),
-            _ => {}
-        }
-    }
-    None
-}
-
-/// An argument without the quotes around it.
-fn unquoted(text: &str) -> String {
+/// An argument without the quotes around it, in which a backslash escapes and a doubled quote is one.
+pub(super) fn unquoted(text: &str) -> String {
     let inner = text
         .strip_prefix('\'')
         .and_then(|text| text.strip_suffix('\''));
-    inner.map_or_else(|| text.to_owned(), |text| text.replace("''", "'"))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn copy_finds_its_file_and_asks_for_the_client_instead() {
-        for (text, statement, file, into) in [
-            (
-                "t from 'a file.csv' (format csv)",
-                "copy t from stdin (format csv)",
-                "a file.csv",
-                true,
-            ),
-            (
-                "t (a, b) FROM x.txt",
-                "copy t (a, b) from stdin",
-                "x.txt",
-                true,
-            ),
-            (
-                "(select 'to', \"from\" from t) to 'it''s' with csv",
-                "copy (select 'to', \"from\" from t) to stdout with csv",
-                "it's",
-                false,
-            ),
-            ("\"from\" to out", "copy \"from\" to stdout", "out", false),
-        ] {
-            let copy = Copy::parse(text).unwrap();
-            assert_eq!(
-                (&*copy.statement, &*copy.file, copy.into),
-                (statement, file, into)
-            );
-        }
-        for text in ["", "t", "t from", "from x", "t from 'open"] {
-            assert_eq!(Copy::parse(text), None, "{text}");
-        }
+    let Some(inner) = inner else {
+        return text.to_owned();
+    };
+    let mut chars = inner.chars();
+    let mut plain = String::new();
+    while let Some(char) = chars.next() {
+        plain.push(match char {
+            '\'' => chars.next().unwrap_or(char),
+            '\\' => match chars.next() {
+                Some('n') => '\n',
+                Some('t') => '\t',
+                Some('r') => '\r',
+                Some(char) => char,
+                None => char,
+            },
+            char => char,
+        });
     }
+    plain
 }

@@ -3,19 +3,24 @@
 //! | question | where |
 //! | --- | --- |
 //! | where a statement ends | split.rs |
-//! | results as text | print.rs |
-//! | backslash commands | meta.rs |
+//! | results as text | print.rs, their tables: tables.rs, cells.rs |
+//! | backslash commands | meta.rs, copy.rs |
 //! | what a session says | listen.rs |
 //! | lines that somebody types | terminal.rs |
+//! | lines of standard input | standard.rs |
 //! | what was typed earlier | history.rs |
 //! | Ctrl-C | interrupt.rs |
 
+mod cells;
+mod copy;
 mod history;
 mod interrupt;
 mod listen;
 mod meta;
 mod print;
 mod split;
+mod standard;
+mod tables;
 mod terminal;
 
 use crate::args::version_policy;
@@ -26,6 +31,7 @@ use listen::Listener;
 use meta::history_command;
 use print::Form;
 use split::{Said, Splitter};
+use standard::Standard;
 use std::ffi::OsString;
 use std::io::{self, BufRead, IsTerminal, Write};
 use std::path::{Path, PathBuf};
@@ -35,7 +41,7 @@ use vellum::{Config, Database};
 use vellum_base::clock::monotonic_nanos;
 use vellum_server::{VersionPolicy, limit_versions};
 use vellum_sql::{
-    DATABASE, FIRST_ROLE, Progress, Session, SessionOptions, SqlDatabase, SqlError,
+    DATABASE, FIRST_ROLE, Fields, Progress, Session, SessionOptions, SqlDatabase, SqlError,
     TransactionStatus,
 };
 
@@ -99,6 +105,8 @@ struct Shell<'o> {
     depth: usize,
     /// At a terminal, where they do not end the process.
     interrupts: Option<Arc<Interrupts>>,
+    /// What `~` is in names of files.
+    home: Option<OsString>,
     out: &'o mut dyn Write,
 }
 
@@ -144,6 +152,7 @@ pub fn run(options: &Options, out: &mut dyn Write) -> Result<bool, Failure> {
         failed: false,
         depth: 0,
         interrupts: None,
+        home: options.home.clone(),
         out,
     };
     shell.all(options)?;
@@ -177,11 +186,13 @@ impl Shell<'_> {
                 self.stop = false;
                 return self.terminal(options);
             }
-            self.input(&mut io::stdin().lock())?;
+            self.input(&mut Standard::default(), None)?;
             return Ok(());
         }
         for command in &options.commands {
-            if self.text(command)? == Go::Quit {
+            // Data that do not stand behind it are standard input, as for psql.
+            let mut standard = Standard::default();
+            if self.input(&mut command.as_bytes(), Some(&mut standard))? == Go::Quit {
                 return Ok(());
             }
         }
@@ -224,19 +235,28 @@ impl Shell<'_> {
             let said = splitter.line(&line);
             // Before it runs: what ends the process is what is looked for there.
             terminal.keep(&line, splitter.is_empty());
-            let go = match said {
-                Said::Command(command) => match history_command(&command) {
-                    Some(file) => {
-                        self.history(file, &terminal)?;
-                        Go::On
-                    }
-                    None => self.backslash(&command)?,
-                },
-                Said::Statements(list) => self.statements(&list, &mut terminal)?,
-            };
-            if go == Go::Quit {
-                return Ok(());
+            for one in &said {
+                let file = match one {
+                    Said::Command(command) => history_command(command),
+                    _ => None,
+                };
+                if let Some(file) = file {
+                    self.history(file, &terminal)?;
+                } else if self.said(one, &mut terminal)? == Go::Quit {
+                    return Ok(());
+                }
+                if self.is_interrupted() {
+                    break;
+                }
             }
+        }
+    }
+
+    /// A file that a command names.
+    fn path(&self, name: &str) -> PathBuf {
+        match (name.strip_prefix("~/"), &self.home) {
+            (Some(rest), Some(home)) => Path::new(home).join(rest),
+            _ => PathBuf::from(name),
         }
     }
 
@@ -247,12 +267,12 @@ impl Shell<'_> {
             return Ok(Go::On);
         }
         if path == Path::new("-") {
-            return self.input(&mut io::stdin().lock());
+            return self.input(&mut Standard::default(), None);
         }
         match std::fs::File::open(path) {
             Ok(file) => {
                 self.depth += 1;
-                let done = self.input(&mut io::BufReader::new(file));
+                let done = self.input(&mut io::BufReader::new(file), None);
                 self.depth -= 1;
                 done
             }
@@ -263,12 +283,12 @@ impl Shell<'_> {
         }
     }
 
-    fn text(&mut self, text: &str) -> Result<Go, Failure> {
-        self.input(&mut text.as_bytes())
-    }
-
-    /// Lines that nobody types.
-    fn input(&mut self, input: &mut dyn BufRead) -> Result<Go, Failure> {
+    /// Lines that nobody types. `behind`: where data are that a COPY asks for behind the last of them.
+    fn input(
+        &mut self,
+        input: &mut dyn BufRead,
+        mut behind: Option<&mut dyn BufRead>,
+    ) -> Result<Go, Failure> {
         let mut splitter = Splitter::default();
         let mut line = String::new();
         loop {
@@ -281,32 +301,39 @@ impl Shell<'_> {
                     return Ok(Go::Quit);
                 }
             }
-            let go = match splitter.line(line.trim_end_matches(['\n', '\r'])) {
-                Said::Command(command) => self.backslash(&command)?,
-                Said::Statements(list) => self.statements(&list, input)?,
-            };
-            if go == Go::Quit || self.is_interrupted() {
-                return Ok(go);
+            for one in splitter.line(line.trim_end_matches(['\n', '\r'])) {
+                let is_last = behind.is_some() && input.fill_buf().is_ok_and(<[u8]>::is_empty);
+                let go = match &mut behind {
+                    Some(behind) if is_last => self.said(&one, *behind)?,
+                    _ => self.said(&one, input)?,
+                };
+                if go == Go::Quit || self.is_interrupted() {
+                    return Ok(go);
+                }
             }
         }
         match splitter.rest() {
-            Some(statement) => self.statement(&statement, None),
+            Some(statement) => self.statement(&statement, behind),
             None => Ok(Go::On),
         }
     }
 
-    /// Runs statements. Behind the last stand the data of one that is COPY … FROM STDIN.
-    fn statements(&mut self, statements: &[String], data: &mut dyn BufRead) -> Result<Go, Failure> {
-        for statement in statements {
-            let data = Some(&mut *data as &mut dyn BufRead);
-            if self.statement(statement, data)? == Go::Quit {
-                return Ok(Go::Quit);
+    /// Does what was said. `data`: what stands behind it, for a COPY … FROM STDIN.
+    fn said(&mut self, said: &Said, data: &mut dyn BufRead) -> Result<Go, Failure> {
+        match said {
+            Said::Command(command) => self.backslash(command, data),
+            Said::Statement(statement) => self.statement(statement, Some(data)),
+            Said::Expanded(statement) => {
+                let form = std::mem::replace(&mut self.form, Form::Expanded);
+                let go = self.statement(statement, Some(data));
+                self.form = form;
+                go
             }
-            if self.is_interrupted() {
-                break;
+            Said::Cleared => {
+                writeln!(self.out, "Query buffer reset (cleared).")?;
+                Ok(Go::On)
             }
         }
-        Ok(Go::On)
     }
 
     /// Whether who sits at the terminal wants an end of what runs.
@@ -318,26 +345,12 @@ impl Shell<'_> {
     fn statement(&mut self, text: &str, data: Option<&mut dyn BufRead>) -> Result<Go, Failure> {
         let since = monotonic_nanos();
         let mut data = data;
-        let done = self.run(text, &mut |session, listener| {
-            let mut piece = Vec::new();
-            match &mut data {
-                Some(data) => loop {
-                    piece.clear();
-                    let read = data.read_until(b'\n', &mut piece);
-                    let ends = piece.trim_ascii_end() == b"\\.";
-                    match read {
-                        Ok(0) => break,
-                        Ok(_) if ends => break,
-                        Ok(_) => session.copy_data(&piece)?,
-                        Err(error) => return Err(session.copy_fail(&error.to_string())),
-                    }
-                },
-                None => {
-                    let text = "no data: use \\copy, or give the statement in a file";
-                    return Err(session.copy_fail(text));
-                }
+        let done = self.run(text, &mut |session, listener| match &mut data {
+            Some(data) => copy::feed(session, listener, *data),
+            None => {
+                let text = "no data: use \\copy, or give the statement in a file";
+                Err(session.copy_fail(text))
             }
-            session.copy_done(listener)
         })?;
         if self.timing {
             writeln!(
@@ -355,12 +368,30 @@ impl Shell<'_> {
         text: &str,
         feed: &mut dyn FnMut(&mut Session, &mut Listener<'_>) -> vellum_sql::Result<Progress>,
     ) -> Result<bool, Failure> {
+        self.run_into(text, feed, None)
+    }
+
+    /// The same; `file`: where the data of a COPY TO STDOUT go.
+    fn run_into(
+        &mut self,
+        text: &str,
+        feed: &mut dyn FnMut(&mut Session, &mut Listener<'_>) -> vellum_sql::Result<Progress>,
+        file: Option<&mut dyn Write>,
+    ) -> Result<bool, Failure> {
         let mut listener = Listener::new(self.form, &self.null, self.quiet, self.out);
+        if let Some(file) = file {
+            listener.write_data_to(file);
+        }
         let mut done = self.session.simple_query(text, &mut listener);
         while matches!(done, Ok(Progress::CopyIn)) {
             done = feed(&mut self.session, &mut listener);
         }
+        let unwritten = listener.file_error();
         listener.end()?;
+        if let Some(error) = unwritten {
+            self.complain(&format!("the data of COPY cannot be written: {error}"));
+            return Ok(false);
+        }
         if let Err(error) = done {
             self.tell(&error, text);
             return Ok(false);
@@ -402,14 +433,9 @@ impl Shell<'_> {
             let head = format!("LINE {number}: ");
             crate::complain!("{head}{line}\n{:1$}^", "", head.len() + column);
         }
-        for (name, value) in [
-            ("DETAIL", &fields.detail),
-            ("HINT", &fields.hint),
-            ("CONTEXT", &fields.context),
-        ] {
-            if let Some(value) = value {
-                crate::complain!("{name}:  {value}");
-            }
+        tell_more(fields);
+        if let Some(context) = &fields.context {
+            crate::complain!("CONTEXT:  {context}");
         }
     }
 
@@ -418,6 +444,15 @@ impl Shell<'_> {
         self.failed = true;
         let _ = self.out.flush();
         crate::complain!("vellum: {message}");
+    }
+}
+
+/// Prints what an error or a notice says beside its message.
+fn tell_more(fields: &Fields) {
+    for (name, value) in [("DETAIL", &fields.detail), ("HINT", &fields.hint)] {
+        if let Some(value) = value {
+            crate::complain!("{name}:  {value}");
+        }
     }
 }
 

@@ -1,8 +1,10 @@
 //! Results as text: a table as psql prints it, its columns one below the other, CSV, JSON.
+//!
+//! Not here: how the first two look (tables.rs).
 
+use super::tables::Rows;
 use clap::ValueEnum;
 use std::io::{self, Write};
-use unicode_width::UnicodeWidthStr;
 use vellum_sql::Field;
 
 /// In which form results are printed.
@@ -22,12 +24,17 @@ pub enum Form {
 /// A row: the text of each column, `None` for NULL.
 pub type Row = Vec<Option<String>>;
 
-/// Oids of the types that are numbers: `smallint` to `bigint`, `oid`, `xid`, `real`, `double precision`, `numeric`.
-const NUMBERS: [u32; 8] = [21, 23, 20, 26, 28, 700, 701, 1700];
+/// Oids of the types that are numbers: `smallint` to `bigint`, `oid`, `xid`, `cid`, `xid8`, `real`, `double precision`, `numeric`.
+const NUMBERS: [u32; 10] = [21, 23, 20, 26, 28, 29, 5069, 700, 701, 1700];
 const BOOLEAN: u32 = 16;
 const JSON: [u32; 2] = [114, 3802];
 
-/// Prints one result, whose rows come one after the other. Tables are kept until the last row has come: their columns are as wide as the
+/// Whether values of a type stand at the right of their column.
+pub fn is_number(type_oid: u32) -> bool {
+    NUMBERS.contains(&type_oid)
+}
+
+/// Prints one result, whose rows come one after the other. Tables, expanded or not, are kept until the last row has come: they are as wide as the
 /// widest value.
 #[derive(Debug)]
 pub struct Printer {
@@ -72,11 +79,10 @@ impl Printer {
                 out.write_all(before.as_bytes())?;
                 self.json_row(&row, out)
             }
-            Form::Table => {
+            Form::Table | Form::Expanded => {
                 self.kept.push(row);
                 Ok(())
             }
-            Form::Expanded => self.expanded_row(&row, out),
         }
     }
 
@@ -93,12 +99,16 @@ impl Printer {
         if self.rows == 0 {
             self.begin(out)?;
         }
+        let rows = Rows {
+            fields: &self.fields,
+            rows: &self.kept,
+            null: &self.null,
+        };
         match self.form {
             Form::Csv => Ok(()),
             Form::Json => out.write_all(b"\n]\n"),
-            Form::Table => self.table(out),
-            Form::Expanded if self.rows == 0 => writeln!(out, "(0 rows)"),
-            Form::Expanded => Ok(()),
+            Form::Table => rows.table(out),
+            Form::Expanded => rows.expanded(out),
         }
     }
 
@@ -124,80 +134,6 @@ impl Printer {
         }
         out.write_all(b"}")
     }
-
-    fn shown<'s>(&'s self, value: &'s Option<String>) -> &'s str {
-        value.as_deref().unwrap_or(&self.null)
-    }
-
-    fn table(&self, out: &mut dyn Write) -> io::Result<()> {
-        let widths: Vec<usize> = self
-            .fields
-            .iter()
-            .enumerate()
-            .map(|(column, field)| {
-                let values = self.kept.iter().map(|row| self.shown(&row[column]));
-                let all = values.chain([&*field.name]);
-                all.flat_map(str::lines)
-                    .map(UnicodeWidthStr::width)
-                    .max()
-                    .unwrap_or(0)
-            })
-            .collect();
-        let last = self.fields.len().saturating_sub(1);
-        for (column, (field, width)) in self.fields.iter().zip(&widths).enumerate() {
-            let room = width - field.name.width();
-            let (left, right) = (room / 2, room - room / 2);
-            let bar = if column == 0 { "" } else { "|" };
-            write!(out, "{bar} {:left$}{}{:right$} ", "", field.name, "")?;
-        }
-        writeln!(out)?;
-        for (column, width) in widths.iter().enumerate() {
-            let cross = if column == 0 { "" } else { "+" };
-            write!(out, "{cross}{:-<1$}", "", width + 2)?;
-        }
-        writeln!(out)?;
-        for row in &self.kept {
-            let cells: Vec<Vec<&str>> = row
-                .iter()
-                .map(|value| self.shown(value).split('\n').collect())
-                .collect();
-            let height = cells.iter().map(Vec::len).max().unwrap_or(0);
-            for line in 0..height {
-                for (column, (cell, width)) in cells.iter().zip(&widths).enumerate() {
-                    let text = cell.get(line).copied().unwrap_or_default();
-                    let room = width.saturating_sub(text.width());
-                    // A value that goes on in the next line says so.
-                    let mark = if line + 1 < cell.len() { "+" } else { " " };
-                    let bar = if column == 0 { "" } else { "|" };
-                    if NUMBERS.contains(&self.fields[column].type_oid) {
-                        write!(out, "{bar} {:room$}{text}", "")?;
-                    } else if column == last && mark == " " {
-                        write!(out, "{bar} {text}")?;
-                        continue;
-                    } else {
-                        write!(out, "{bar} {text}{:room$}", "")?;
-                    }
-                    if column < last || mark == "+" {
-                        out.write_all(mark.as_bytes())?;
-                    }
-                }
-                writeln!(out)?;
-            }
-        }
-        let plural = if self.rows == 1 { "" } else { "s" };
-        writeln!(out, "({} row{plural})\n", self.rows)
-    }
-
-    fn expanded_row(&self, row: &Row, out: &mut dyn Write) -> io::Result<()> {
-        let width = self.fields.iter().map(|field| field.name.width()).max();
-        let width = width.unwrap_or(0);
-        writeln!(out, "-[ RECORD {} ]{:-<2$}", self.rows, "", width)?;
-        for (field, value) in self.fields.iter().zip(row) {
-            let room = width - field.name.width();
-            writeln!(out, "{}{:room$} | {}", field.name, "", self.shown(value))?;
-        }
-        Ok(())
-    }
 }
 
 fn quoted(text: &str) -> io::Result<String> {
@@ -214,7 +150,8 @@ fn csv_line<'v>(
             out.write_all(b",")?;
         }
         let Some(value) = value else { continue };
-        if value.is_empty() || value.contains(['"', ',', '\n', '\r']) {
+        // A line `\.` alone would end the data of a COPY.
+        if value.is_empty() || value == "\\." || value.contains(['"', ',', '\n', '\r']) {
             write!(out, "\"{}\"", value.replace('"', "\"\""))?;
         } else {
             out.write_all(value.as_bytes())?;
@@ -282,12 +219,33 @@ mod tests {
         assert_eq!(found, expected);
     }
 
+    /// Copied from psql 15.
     #[test]
-    fn expanded_has_a_line_a_column() {
-        let text = printed(Form::Expanded);
-        assert!(
-            text.starts_with("-[ RECORD 1 ]------\nn      | 1\na text | one"),
-            "{text}"
-        );
+    fn expanded_is_as_psql_prints_it() {
+        let expected = "-[ RECORD 1 ]----\nn      | 1\na text | one, \"é\"+\n       | two\nok     | t\nj      | [1]\n\
+                        -[ RECORD 2 ]----\nn      | -20\na text | \nok     | \nj      | \n\
+                        -[ RECORD 3 ]----\nn      | \na text | \nok     | f\nj      | \n\n";
+        assert_eq!(printed(Form::Expanded), expected);
+    }
+
+    #[test]
+    fn a_result_without_rows_has_its_form() {
+        for (form, expected) in [
+            (Form::Table, "--\n(0 rows)\n\n"),
+            (Form::Expanded, "(0 rows)\n\n"),
+            (Form::Csv, "\n"),
+            (Form::Json, "[\n]\n"),
+        ] {
+            let mut out = Vec::new();
+            Printer::new(form, "", &[]).end(&mut out).unwrap();
+            assert_eq!(String::from_utf8(out).unwrap(), expected);
+        }
+    }
+
+    #[test]
+    fn csv_quotes_what_would_end_the_data_of_a_copy() {
+        let mut out = Vec::new();
+        csv_line([Some("\\."), Some("a\\.")].into_iter(), &mut out).unwrap();
+        assert_eq!(String::from_utf8(out).unwrap(), "\"\\.\",a\\.\n");
     }
 }

@@ -612,7 +612,7 @@ impl Binder<'_> {
             // There is none of varchar and of name, which are text as well.
             (K::Minimum | K::Maximum, Type::Varchar | Type::Name) => Type::Text,
             (K::Minimum | K::Maximum, Type::Cidr) => Type::Inet,
-            (K::Minimum | K::Maximum, ty) if ty.is_orderable() && ty != Type::Bool => ty,
+            (K::Minimum | K::Maximum, ty) if ty.is_orderable() && has_ends(ty) => ty,
             (K::Sum, Type::Int2 | Type::Int4) => Type::Int8,
             (K::Sum | K::Average, Type::Int8 | Type::Numeric) => Type::Numeric,
             (K::Average, Type::Int2 | Type::Int4) => Type::Numeric,
@@ -644,6 +644,14 @@ impl Binder<'_> {
         let expr = self.coerce(bound, computed, Typmod::NONE, CastContext::Explicit)?;
         Ok((expr, computed, result))
     }
+}
+
+/// Whether `min` and `max` are there for a type that can be sorted.
+fn has_ends(ty: Type) -> bool {
+    !matches!(
+        ty,
+        Type::Bool | Type::Uuid | Type::Bytea | Type::Jsonb | Type::Xid
+    )
 }
 
 #[cold]

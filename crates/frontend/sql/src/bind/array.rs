@@ -15,7 +15,7 @@ use sqlparser::ast::{self, BinaryOperator};
 use vellum_row::{CastContext, Type, Typmod, Value, ValueRef};
 
 /// The query of `ARRAY(SELECT …)`, which the parser takes for a function.
-pub(super) fn array_subquery(function: &ast::Function) -> Option<&ast::Query> {
+pub(crate) fn array_subquery(function: &ast::Function) -> Option<&ast::Query> {
     match (&function.args, function.name.0.as_slice()) {
         (ast::FunctionArguments::Subquery(query), [ast::ObjectNamePart::Identifier(name)])
             if folded(name) == "array" =>

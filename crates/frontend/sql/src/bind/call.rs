@@ -89,6 +89,17 @@ impl Binder<'_> {
                 }
                 return Err(self.no_function(name, &[]));
             }
+            ("row_to_json", 2) => {
+                let types: Vec<_> = arguments.iter().map(|own| own.ty).collect();
+                let mut arguments = arguments.into_iter();
+                if let (Some(row), Some(lines)) = (arguments.next(), arguments.next())
+                    && row.ty == Some(Type::Record)
+                {
+                    let json = self.json_of(row, false)?;
+                    return self.scalar_operator("%json_lines", vec![json, lines]);
+                }
+                return Err(self.no_function(name, &types));
+            }
             ("localtime" | "localtimestamp" | "current_timestamp", 0 | 1) => {
                 if let Some(bound) = self.word(name, &arguments)? {
                     return Ok(bound);

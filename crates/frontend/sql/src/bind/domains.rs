@@ -153,6 +153,7 @@ impl Binder<'_> {
         binder.scope.add(ScopeTable {
             // No text can name it.
             name: String::new(),
+            own: None,
             qualified_only: false,
             is_value: false,
             may_miss: false,

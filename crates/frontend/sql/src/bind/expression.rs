@@ -545,10 +545,8 @@ impl Binder<'_> {
             }
             UnaryOperator::Minus => {
                 // The smallest numbers are there as negative ones only.
-                if let ast::Expr::Value(value) = operand
-                    && let ast::Value::Number(digits, _) = &value.value
-                {
-                    return numeral(&format!("-{digits}"));
+                if let Some(digits) = negated(operand) {
+                    return numeral(&digits);
                 }
                 let bound = self.expr(operand)?;
                 let Some(ty) = bound.ty else {
@@ -727,6 +725,28 @@ impl Binder<'_> {
 
 fn numeral(digits: &str) -> Result<Bound> {
     number(digits).map(|(value, ty)| Bound::new(Expr::Const(value), ty))
+}
+
+/// The numeral that a sign in front of this one makes; `None` if it is none. It is one with other signs between, and parentheses, as PostgreSQL reads it.
+fn negated(node: &ast::Expr) -> Option<String> {
+    match node {
+        ast::Expr::Nested(inner) => negated(inner),
+        ast::Expr::Value(value) => match &value.value {
+            ast::Value::Number(digits, _) => Some(format!("-{digits}")),
+            _ => None,
+        },
+        ast::Expr::UnaryOp {
+            op: UnaryOperator::Minus,
+            expr,
+        } => {
+            let digits = negated(expr)?;
+            Some(match digits.strip_prefix('-') {
+                Some(digits) => digits.to_owned(),
+                None => format!("-{digits}"),
+            })
+        }
+        _ => None,
+    }
 }
 
 /// A number without quotes: the first of integer, bigint, numeric that holds it.

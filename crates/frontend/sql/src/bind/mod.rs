@@ -36,7 +36,7 @@ mod window;
 
 pub(crate) use again::TextDigest;
 pub(crate) use aggregate::{Aggregate, AggregateKind};
-pub(crate) use array::check_collatable;
+pub(crate) use array::{array_subquery, check_collatable};
 pub(crate) use assigned::Target;
 pub(crate) use call::{parameters_of, undefined};
 use domains::KnownDomains;

@@ -49,7 +49,10 @@ impl Binder<'_> {
     /// What OVER names, with what it is built on.
     pub(super) fn window_definition(&self, over: &ast::WindowType) -> Result<Definition> {
         match over {
-            ast::WindowType::NamedWindow(name) => self.named_window(&folded(name)).cloned(),
+            ast::WindowType::NamedWindow(name) => {
+                let found = self.named_window(&folded(name)).cloned();
+                found.map_err(|error| error.at(self.place_of(name.span.start)))
+            }
             ast::WindowType::WindowSpec(spec) => self.on_base(spec, true),
         }
     }

@@ -46,6 +46,7 @@ impl Binder<'_> {
                 ..
             } => self.place_behind(expr, "::"),
             E::Cast { expr, .. } => self.place_before(&**expr, "cast"),
+            E::Extract { expr, .. } => self.place_before(&**expr, "extract"),
             E::Subquery(query) => self.place_before(&**query, "("),
             E::Substring { expr, .. } => self.place_before(&**expr, "sub"),
             _ => self.place(node),

@@ -1,11 +1,11 @@
 //! Names of columns with a schema in front of their table's.
 //!
-//! Such a name means a table of the catalog that FROM has under its own name: neither an alias, nor a query of WITH, nor a table of another schema that is called so.
+//! Such a name means a relation of the catalog that the statement reads or writes under its own name: neither an alias, though it be the same word, nor a query of WITH, nor a table of another schema
+//! that is called so.
 
-use super::scope::Named as NamedTable;
 use super::types::folded;
 use super::{Binder, Bound};
-use crate::catalog::{Kind, Named};
+use crate::catalog::Named;
 use crate::database::DATABASE;
 use crate::error::{Result, SqlError};
 use crate::sqlstate;
@@ -51,20 +51,10 @@ impl Binder<'_> {
         };
         let namespace = self.catalog.schema_named(schema, self.search_path);
         let meant = namespace.and_then(|namespace| self.catalog.named(namespace, table));
-        let meant = match meant {
-            Some(Named::Relation(oid)) => self.catalog.relation(oid),
-            _ => None,
+        let is_meant = match meant {
+            Some(Named::Relation(oid)) => found.own() == Some(oid),
+            _ => false,
         };
-        let is_meant = meant.is_some_and(|meant| match found {
-            NamedTable::Table(_, table) => match &table.relation {
-                // What a change of a view writes stands under the view's name.
-                Some(relation) => relation.oid == meant.oid || matches!(meant.kind, Kind::View(_)),
-                // A view's query stands in its place.
-                None => !matches!(meant.kind, Kind::Table(_) | Kind::System(_)),
-            },
-            // A view that is written.
-            NamedTable::Joined(_) => matches!(meant.kind, Kind::View(_)),
-        });
         match is_meant {
             true => Ok(()),
             false => Err(scope.no_table(table)),

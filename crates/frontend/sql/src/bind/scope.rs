@@ -34,6 +34,8 @@ pub(crate) struct Joined {
     pub to: u16,
     /// The join's own name: it hides those of the tables in it.
     pub name: Option<String>,
+    /// As [`ScopeTable::own`], of a view that is written.
+    pub own: Option<Oid>,
     pub columns: Vec<JoinedColumn>,
     /// As [`ScopeTable::qualified_only`]: of what USING has merged under a name of its own, and of a view that is written, whose columns are expressions over
     /// its table.
@@ -61,6 +63,8 @@ pub(crate) enum Named<'s> {
 #[derive(Clone, Debug)]
 pub(crate) struct ScopeTable {
     pub name: String,
+    /// The relation that has this name in the catalog, and is read here: a schema may stand in front of it. An alias hides it, though it be the same name.
+    pub own: Option<Oid>,
     /// Whether only its own name stands for it (`excluded`), so that unqualified columns are not looked up here.
     pub qualified_only: bool,
     /// Whether its name stands for its one column, too: the table of a function that returns values.
@@ -138,6 +142,7 @@ impl ScopeTable {
         };
         let columns = table.schema.columns();
         Ok(Self {
+            own: alias.is_none().then_some(relation.oid),
             name: alias.unwrap_or_else(|| relation.name.to_string()),
             qualified_only: false,
             is_value: false,
@@ -160,6 +165,7 @@ impl ScopeTable {
     fn of_system(relation: &Arc<Relation>, definition: &Definition, alias: Option<String>) -> Self {
         let columns = (1..).zip(&definition.columns);
         Self {
+            own: alias.is_none().then_some(relation.oid),
             name: alias.unwrap_or_else(|| relation.name.to_string()),
             qualified_only: false,
             is_value: false,
@@ -370,6 +376,14 @@ impl<'s> Named<'s> {
         match self {
             Self::Joined(joined) => joined.name.as_deref(),
             Self::Table(_, table) => Some(&table.name),
+        }
+    }
+
+    /// The relation whose name it has in the catalog.
+    pub fn own(self) -> Option<Oid> {
+        match self {
+            Self::Joined(joined) => joined.own,
+            Self::Table(_, table) => table.own,
         }
     }
 

@@ -510,9 +510,15 @@ fn strict(function: Builtin, values: &[Value], frame: &Frame<'_>) -> Result<Valu
         Builtin::Right => Value::text(functions::right(subject, number(1).unwrap_or(0))),
         Builtin::LeftPad | Builtin::RightPad => {
             let width = usize::try_from(number(1).unwrap_or(0)).unwrap_or(0);
-            check_length(width)?;
             let fill = blanks(2);
             let length = subject.chars().count();
+            // As many bytes as the longest characters would take.
+            let made = if fill.is_empty() {
+                width.min(length)
+            } else {
+                width
+            };
+            check_length(made.saturating_mul(4))?;
             if length >= width {
                 Value::text(subject.chars().take(width).collect::<String>())
             } else {
@@ -575,9 +581,9 @@ fn sequence(ty: Option<Type>) -> Type {
     ty.filter(|ty| ty.is_oid()).unwrap_or(Type::Text)
 }
 
-/// 1 GiB, as for any value.
+/// Almost 1 GiB, as for any value, which has four bytes more in PostgreSQL.
 pub(super) fn check_length(bytes: usize) -> Result<()> {
-    if bytes > 1 << 30 {
+    if bytes > (1 << 30) - 5 {
         let text = "requested length too large";
         return Err(SqlError::new(sqlstate::PROGRAM_LIMIT_EXCEEDED, text));
     }

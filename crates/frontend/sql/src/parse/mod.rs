@@ -21,6 +21,7 @@ mod exclusions;
 mod extensions;
 mod fetch;
 mod fragment;
+mod groups;
 mod height;
 mod joins;
 mod literal;
@@ -61,6 +62,7 @@ pub(crate) use domains::{DomainClause, Refused, drops_domains};
 pub(crate) use exclusions::{of_bound, with_exclusions};
 pub(crate) use fetch::COUNT_OF_LIMIT;
 pub(crate) use fragment::{IndexItem, expression, expression_at, index_item};
+pub(crate) use groups::TOLD_APART;
 pub(crate) use joins::{ROWS, as_written, together_as};
 pub(crate) use locks::{LOCKED_LIST, with_lock_words};
 pub(crate) use moves::MOVE;
@@ -170,6 +172,9 @@ pub(crate) fn statements(text: &str) -> Result<Vec<Statement>> {
     if words.any(&[Keyword::SELECT]) {
         spellings::empty_lists(&mut tokens);
     }
+    if words.any(&[Keyword::GROUP]) && words.any(&[Keyword::ALL, Keyword::DISTINCT]) {
+        groups::adapt(&mut tokens);
+    }
     if words.any(spellings::WORDS) || tokens.iter().any(|own| own.token == Token::Mul) {
         spellings::adapt(&mut tokens);
     }
@@ -203,6 +208,16 @@ pub(crate) fn statements(text: &str) -> Result<Vec<Statement>> {
             }
             syntax_error(text, &parser, error)
         })?;
+        if let Statement::Insert(insert) = &statement
+            && !insert.into
+        {
+            // The parser can do without INTO.
+            let spoken = (start..parser.index()).map(|at| parser.token_at(at));
+            let mut spoken = spoken.filter(|own| !matches!(own.token, Token::Whitespace(_)));
+            if let Some(table) = spoken.nth(1) {
+                return Err(at_token(text, table));
+            }
+        }
         if matches!(statement, Statement::Copy { .. })
             && let Some(rest) = copied.pop_front()
         {

@@ -19,13 +19,19 @@ pub(super) fn of(text: &str) -> Result<Vec<TokenWithSpan>> {
         let mut tokenizer = Tokenizer::new(&dialect, rest);
         let read = tokenizer.tokenize_with_location_into_buf_with_mapper(&mut tokens, moved);
         let Err(error) = read else {
+            check_numerals(&tokens, text)?;
             return Ok(tokens);
         };
         let at = byte_at(rest, error.location);
         let place = place_from(error.location, start);
         let literal = at.and_then(|at| Some((at, literal::escaped(&rest[at..])?)));
         let Some((at, found)) = literal else {
-            let error = SqlError::syntax(tokenizer_message(&error.message));
+            let mut message = tokenizer_message(&error.message);
+            // As PostgreSQL does, which has read to the end.
+            if let (Some(at), true) = (at, message.starts_with("unterminated quoted")) {
+                message = format!("{message} at or near \"{}\"", &rest[at..]);
+            }
+            let error = SqlError::syntax(message);
             return Err(error.at(position(text, place.line, place.column)));
         };
         let (value, length) = found?;
@@ -37,6 +43,39 @@ pub(super) fn of(text: &str) -> Result<Vec<TokenWithSpan>> {
         rest = &rest[at + length..];
         start = end;
     }
+}
+
+/// That numerals end where a blank or a sign stands: the tokenizer reads `1_000` as a thousand and `1a` as a column called so, which PostgreSQL 15 refuses.
+///
+/// # Errors
+/// `42601`.
+fn check_numerals(tokens: &[TokenWithSpan], text: &str) -> Result<()> {
+    let begins_word = |token: &TokenWithSpan| match &token.token {
+        Token::Word(word) => word.quote_style.is_none(),
+        _ => false,
+    };
+    for (at, own) in tokens.iter().enumerate() {
+        let start = own.span.start;
+        let behind = tokens.get(at + 1).filter(|next| begins_word(next));
+        let shown = match &own.token {
+            Token::Number(digits, _) if behind.is_some() || digits.contains('_') => digits.clone(),
+            // `0x1F`, which is the same token as `X'1F'`.
+            Token::HexStringLiteral(digits) => {
+                let place = position(text, start.line, start.column);
+                let letters = place.and_then(|place| usize::try_from(place - 1).ok());
+                match letters.and_then(|letters| text.chars().nth(letters)) {
+                    Some('0') => format!("0x{digits}"),
+                    _ => continue,
+                }
+            }
+            _ => continue,
+        };
+        let word = behind.map_or_else(String::new, |next| next.token.to_string());
+        let message = format!("trailing junk after numeric literal at or near \"{shown}{word}\"");
+        let error = SqlError::syntax(message);
+        return Err(error.at(position(text, start.line, start.column)));
+    }
+    Ok(())
 }
 
 /// A token as it can be read again. What the tokenizer's own words for it leave out is written: quotes within quotes.

@@ -61,6 +61,7 @@ impl Visitor for Seen<'_> {
 /// What a walk changes.
 enum Changed<'f> {
     Expressions(&'f mut dyn FnMut(&mut Expr) -> ControlFlow<()>),
+    BothWays(&'f mut dyn FnMut(&mut Expr, bool)),
     Relations(&'f mut dyn FnMut(&mut ObjectName)),
     Factors(&'f mut dyn FnMut(&mut TableFactor)),
 }
@@ -68,10 +69,21 @@ enum Changed<'f> {
 impl VisitorMut for Changed<'_> {
     type Break = ();
 
+    fn pre_visit_expr(&mut self, expr: &mut Expr) -> ControlFlow<()> {
+        if let Self::BothWays(each) = self {
+            each(expr, true);
+        }
+        ControlFlow::Continue(())
+    }
+
     // Behind what is in it: what an expression is changed to is not walked over.
     fn post_visit_expr(&mut self, expr: &mut Expr) -> ControlFlow<()> {
         match self {
             Self::Expressions(each) => each(expr),
+            Self::BothWays(each) => {
+                each(expr, false);
+                ControlFlow::Continue(())
+            }
             _ => ControlFlow::Continue(()),
         }
     }
@@ -118,6 +130,11 @@ pub(crate) fn change_expressions(
     each: &mut dyn FnMut(&mut Expr) -> ControlFlow<()>,
 ) -> bool {
     node.visit(&mut Changed::Expressions(each)).is_break()
+}
+
+/// Calls `each` with every expression twice: before what is in it (true), which is that of what it was changed to, and behind it.
+pub(crate) fn change_both_ways(node: &mut impl VisitMut, each: &mut dyn FnMut(&mut Expr, bool)) {
+    let _ = node.visit(&mut Changed::BothWays(each));
 }
 
 /// Calls `each` with the name of everything that stands where a relation is named.

@@ -152,7 +152,8 @@ impl Binder<'_> {
         let mut targets = self.insert_targets(&goal, named)?;
         let implicit = named.is_empty();
         let mut columns: Vec<Option<Given>> = (0..table.schema.len()).map(|_| None).collect();
-        let source = match insert.source.as_deref() {
+        let listed = super::value_sets::as_select(insert.source.as_deref());
+        let source = match listed.as_ref().or(insert.source.as_deref()) {
             // DEFAULT VALUES.
             None => InsertSource::Rows(vec![Vec::new()]),
             Some(query) => match query.body.as_ref() {
@@ -476,7 +477,8 @@ impl Binder<'_> {
                 if conflict.conflict_target.is_none() {
                     let text =
                         "ON CONFLICT DO UPDATE requires inference specification or constraint name";
-                    return Err(SqlError::syntax(text));
+                    let hint = "For example, ON CONFLICT (column_name).";
+                    return Err(SqlError::syntax(text).with_hint(hint));
                 }
                 self.goal_wants(goal, Rights::UPDATE);
                 self.open_excluded(goal)?;

@@ -9,7 +9,7 @@ use super::select::{Origin, Select, SourceKind};
 use super::with_order::of_hidden;
 use super::{JsonRows, OutputColumn, SetCall, SetFunction};
 use crate::bind::{Binder, Meaning, Reader, Scope, ScopeColumn, ScopeTable, folded};
-use crate::catalog::{Kind, Relation};
+use crate::catalog::{Kind, Oid, Relation};
 use crate::error::{Result, SqlError};
 use crate::expr::{Builtin, Expr};
 use crate::roles::Rights;
@@ -111,9 +111,12 @@ impl Binder<'_> {
                     self.apart_from_around(|binder| binder.query(subquery))?
                 };
                 let name = alias.as_ref().map(|alias| folded(&alias.name));
-                let name =
-                    name.ok_or_else(|| SqlError::syntax("subquery in FROM must have an alias"))?;
-                self.derived(select, columns, name, alias.as_ref())
+                let name = name.ok_or_else(|| {
+                    SqlError::syntax("subquery in FROM must have an alias")
+                        .with_hint("For example, FROM (SELECT ...) [AS] foo.")
+                        .at(self.place_before(&**subquery, "("))
+                })?;
+                self.derived(select, columns, (name, None), alias.as_ref())
             }
             other => Err(SqlError::unsupported(format!("{other} in FROM"))),
         }
@@ -169,7 +172,7 @@ impl Binder<'_> {
             column.name = name;
         }
         let own = alias.map_or(with.name, |alias| folded(&alias.name));
-        self.derived(select, columns, own, alias)
+        self.derived(select, columns, (own, None), alias)
     }
 
     /// Takes the names of the queries between the one that has a WITH and the one that reads from it: nothing in it can name these.
@@ -201,8 +204,7 @@ impl Binder<'_> {
         for (column, name) in columns.iter_mut().zip(&view.columns) {
             column.name = name.to_string();
         }
-        let name = own.unwrap_or_else(|| relation.name.to_string());
-        self.derived(select, columns, name, alias)
+        self.derived(select, columns, under(relation, own), alias)
     }
 
     /// The one row of a sequence.
@@ -217,8 +219,7 @@ impl Binder<'_> {
             relation.oid
         );
         let (select, columns) = self.stored_query(relation, &text)?;
-        let name = own.unwrap_or_else(|| relation.name.to_string());
-        self.derived(select, columns, name, alias)
+        self.derived(select, columns, under(relation, own), alias)
     }
 
     /// The query that stands for a relation.
@@ -258,11 +259,12 @@ impl Binder<'_> {
         bound
     }
 
+    /// A table that is a query, under a name; `own`: the relation that is called so and has this query.
     pub(super) fn derived(
         &mut self,
         select: Select,
         columns: Vec<OutputColumn>,
-        name: String,
+        (name, own): (String, Option<Oid>),
         alias: Option<&ast::TableAlias>,
     ) -> Result<SourceKind> {
         let columns = columns.into_iter().map(|column| ScopeColumn {
@@ -274,6 +276,7 @@ impl Binder<'_> {
         });
         let mut table = ScopeTable {
             name,
+            own,
             qualified_only: false,
             is_value: false,
             may_miss: false,
@@ -432,6 +435,7 @@ impl Binder<'_> {
         }
         let mut table = ScopeTable {
             name: alias.map_or_else(|| function.to_owned(), |alias| folded(&alias.name)),
+            own: None,
             qualified_only: false,
             is_value,
             may_miss: false,
@@ -445,6 +449,12 @@ impl Binder<'_> {
             None => SourceKind::Function { calls, ordinality },
         })
     }
+}
+
+/// The name that a relation is read under, and itself if that is its own.
+fn under(relation: &Relation, alias: Option<String>) -> (String, Option<Oid>) {
+    let own = alias.is_none().then_some(relation.oid);
+    (alias.unwrap_or_else(|| relation.name.to_string()), own)
 }
 
 /// The word that a name is, if that stands for a function: no table is called so without quotes.

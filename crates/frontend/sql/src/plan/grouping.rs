@@ -4,9 +4,12 @@ use super::groups_apart::depending_in_subqueries;
 use super::output::check_equality;
 use super::reads::columns_read;
 use super::{OutputColumn, SortBy, SortKey, Subquery, SubqueryKind};
-use crate::bind::{Binder, Bound, COMPARED_MAX, GROUPING_SLOTS, Scope, WINDOW_SLOTS};
+use crate::bind::{
+    AggregateKind, Binder, Bound, COMPARED_MAX, GROUPING_SLOTS, Scope, WINDOW_SLOTS, folded,
+};
 use crate::error::{Result, SqlError};
 use crate::expr::{Expr, RowsFrom};
+use crate::parse::walk;
 use crate::sqlstate;
 use sqlparser::ast;
 use vellum_row::Type;
@@ -29,6 +32,57 @@ struct Keys<'k> {
 }
 
 impl Binder<'_> {
+    /// An error about a column that is no key of its groups, with the place where it is read first outside of an aggregate.
+    #[cold]
+    pub(super) fn at_ungrouped(&self, error: SqlError, select: &ast::Select) -> SqlError {
+        let said = error.message().strip_prefix("column \"");
+        let said = said.and_then(|rest| rest.split_once("\" must appear"));
+        let named = said.and_then(|(named, _)| named.split_once('.'));
+        let Some((table, column)) = named.map(|(table, own)| (table.to_owned(), own.to_owned()))
+        else {
+            return error;
+        };
+        let is_aggregate = |node: &ast::Expr| match node {
+            ast::Expr::Function(function) if function.over.is_none() => {
+                let name = crate::bind::called_name(&function.name);
+                name.is_ok_and(|name| AggregateKind::find(&name).is_some())
+            }
+            _ => false,
+        };
+        let mut place = None;
+        let look = |node: &ast::Expr, place: &mut Option<u32>| {
+            let mut within = Vec::new();
+            walk::expressions(node, &mut |node| {
+                if is_aggregate(node) {
+                    walk::expressions(node, &mut |inner| within.push(self.place(inner)));
+                }
+                let is_it = match node {
+                    ast::Expr::Identifier(own) => folded(own) == column,
+                    ast::Expr::CompoundIdentifier(parts) => match parts.as_slice() {
+                        [.., of, own] => folded(of) == table && folded(own) == column,
+                        _ => false,
+                    },
+                    _ => false,
+                };
+                let own = self.place(node);
+                if is_it && place.is_none() && !within.contains(&own) {
+                    *place = own;
+                }
+            });
+        };
+        for item in &select.projection {
+            match item {
+                ast::SelectItem::UnnamedExpr(node)
+                | ast::SelectItem::ExprWithAlias { expr: node, .. } => look(node, &mut place),
+                other => place = place.or_else(|| self.place(other)),
+            }
+        }
+        if let Some(node) = &select.having {
+            look(node, &mut place);
+        }
+        error.at(place)
+    }
+
     /// The keys of a GROUP BY, and the sets of them if it has some.
     ///
     /// # Errors
@@ -475,6 +529,26 @@ fn inner_sets(set: &[ast::Expr]) -> Option<ast::Expr> {
         "cube" if bare => Some(ast::Expr::Cube(sets)),
         _ => None,
     }
+}
+
+/// The keys of a GROUP BY, and whether its sets are told apart (DISTINCT).
+pub(super) fn without_mark(list: &[ast::Expr]) -> (&[ast::Expr], bool) {
+    match list {
+        [ast::Expr::Identifier(name), rest @ ..] if name.value == crate::parse::TOLD_APART => {
+            (rest, true)
+        }
+        all => (all, false),
+    }
+}
+
+/// Leaves one of sets of the same keys.
+pub(super) fn tell_apart(sets: &mut Sets) {
+    let mut known = vellum_base::maps::HashSet::default();
+    sets.retain(|set| {
+        let mut keys = set.clone();
+        keys.sort_unstable();
+        known.insert(keys)
+    });
 }
 
 /// Before more of them are made.

@@ -153,6 +153,7 @@ impl Binder<'_> {
                 from: from as u16,
                 to: to as u16,
                 name: Some(name),
+                own: None,
                 columns: columns[..together.len()].to_vec(),
                 qualified_only: true,
             });
@@ -161,6 +162,7 @@ impl Binder<'_> {
             from: from as u16,
             to: to as u16,
             name: None,
+            own: None,
             columns,
             qualified_only: false,
         });
@@ -233,6 +235,7 @@ impl Binder<'_> {
             from: from as u16,
             to: self.scope.tables.len() as u16,
             name: Some(name),
+            own: None,
             columns,
             qualified_only: false,
         });

@@ -36,6 +36,7 @@ mod sets;
 mod sets_behind;
 mod through;
 mod updatable;
+mod value_sets;
 mod with_order;
 mod writing;
 
@@ -53,7 +54,7 @@ pub(crate) use json_rows::JsonRows;
 pub(crate) use limits::{Done, Ends};
 pub(crate) use lock::{LockWait, RowLock, lock_of};
 pub(crate) use merge::{Merge, MergeAction};
-pub(crate) use output::{apart, check_equality, index_column_names};
+pub(crate) use output::{apart, check_equality, index_column_names, name_of as column_name_of};
 pub(crate) use path::{Access, Bounds, Several, choose};
 pub(crate) use reads::{columns_read, reads_from, tables_read};
 pub(crate) use rules::Rules;

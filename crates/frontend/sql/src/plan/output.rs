@@ -283,6 +283,12 @@ impl Binder<'_> {
         Ok(keys)
     }
 
+    /// # Errors
+    /// `42883`, with the place of what is to be sorted by.
+    fn check_order(&self, ty: Type, node: &ast::Expr) -> Result<()> {
+        check_order(ty).map_err(|error| error.at(self.place(node)))
+    }
+
     /// What DISTINCT ON tells rows apart by.
     pub(super) fn distinct_on(
         &mut self,
@@ -325,7 +331,7 @@ impl Binder<'_> {
                     let ty = columns[at].ty;
                     // Others without an order of their own are sorted as the texts that they are.
                     if matches!(ty, Type::Json | Type::Void) {
-                        check_order(ty)?;
+                        self.check_order(ty, &key.expr)?;
                     }
                     (SortBy::Output(at), ty, columns[at].typmod)
                 }
@@ -335,7 +341,7 @@ impl Binder<'_> {
                         bound.ty == Some(Type::Record) && self.told_apart(&bound)?.is_some();
                     let (expr, ty, typmod) = self.settle(bound)?;
                     if !is_row {
-                        check_order(ty)?;
+                        self.check_order(ty, &key.expr)?;
                     }
                     let by = match output.iter().position(|known| *known == expr) {
                         Some(at) => SortBy::Output(at),
@@ -356,7 +362,7 @@ impl Binder<'_> {
         for key in order {
             let bound = self.expr(&key.expr)?;
             let (expr, ty, _) = self.settle(bound)?;
-            check_order(ty)?;
+            self.check_order(ty, &key.expr)?;
             keys.push(sort_key(SortBy::Expr(expr), ty, key.options));
         }
         Ok(keys)
@@ -486,7 +492,8 @@ fn check_order(ty: Type) -> Result<()> {
         "could not identify an ordering operator for type {}",
         ty.sql_name()
     );
-    Err(SqlError::new(sqlstate::UNDEFINED_FUNCTION, message))
+    let hint = "Use an explicit ordering operator or modify the query.";
+    Err(SqlError::new(sqlstate::UNDEFINED_FUNCTION, message).with_hint(hint))
 }
 
 /// A row of the list that is told apart, or sorted, by its parts, is computed beside them.
@@ -519,7 +526,7 @@ pub(crate) fn check_equality(ty: Type) -> Result<()> {
 }
 
 /// The name of a column that has none.
-pub(super) fn name_of(node: &ast::Expr) -> String {
+pub(crate) fn name_of(node: &ast::Expr) -> String {
     figured(node).map_or_else(|| "?column?".to_owned(), |(name, _)| name)
 }
 

@@ -42,6 +42,7 @@ impl Binder<'_> {
         };
         let mut table = ScopeTable {
             name: alias.map_or(with.name, |alias| folded(&alias.name)),
+            own: None,
             qualified_only: false,
             is_value: false,
             may_miss: false,
@@ -217,6 +218,7 @@ impl Binder<'_> {
         let types = columns.iter().map(|column| column.ty).collect();
         let mut table = ScopeTable {
             name: alias.map_or(name, |alias| folded(&alias.name)),
+            own: None,
             qualified_only: false,
             is_value: false,
             may_miss: false,

@@ -357,6 +357,7 @@ impl Binder<'_> {
             ast::GroupByExpr::Expressions(list, modifiers) if modifiers.is_empty() => list,
             _ => return Err(SqlError::unsupported("this form of GROUP BY")),
         };
+        let (group_by, sets_apart) = super::grouping::without_mark(group_by);
         let told = match &select.distinct {
             Some(ast::Distinct::On(nodes)) => nodes.as_slice(),
             _ => &[],
@@ -397,7 +398,10 @@ impl Binder<'_> {
             false => None,
         };
         let (sort, typmods) = self.sort_keys(order, &output, &columns)?;
-        let (mut keys, sets) = self.group_by(group_by, &output, &columns)?;
+        let (mut keys, mut sets) = self.group_by(group_by, &output, &columns)?;
+        if let Some(sets) = sets.as_mut().filter(|_| sets_apart) {
+            super::grouping::tell_apart(sets);
+        }
         let mut keys_apart = order.iter().zip(&sort);
         let apart = keys_apart.find(|(_, key)| matches!(key.expr, SortBy::Expr(_)));
         if let (true, Some((node, _))) = (distinct, apart) {
@@ -487,7 +491,10 @@ impl Binder<'_> {
         if grouped {
             let names = &self.scope;
             let count = aggregates.len();
-            let regroup = |expr: &mut Expr| regroup(expr, &keys, count, names);
+            let regroup = |expr: &mut Expr| {
+                let done = regroup(expr, &keys, count, names);
+                done.map_err(|error| self.at_ungrouped(error, select))
+            };
             output.iter_mut().try_for_each(regroup)?;
             having.iter_mut().try_for_each(regroup)?;
             for key in &mut sort {

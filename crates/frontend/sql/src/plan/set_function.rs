@@ -301,6 +301,7 @@ impl Binder<'_> {
                 self.scope.add(ScopeTable {
                     // No name that can be written.
                     name: format!("{name}()#{}", self.scope.tables.len()),
+                    own: None,
                     qualified_only: true,
                     is_value: false,
                     may_miss: false,

@@ -41,9 +41,10 @@ impl Binder<'_> {
             self.take_back(known);
         }
         let (mut select, mut columns) = self.side(first, literals_as)?;
-        while let Some((operator, all, right)) = operations.pop() {
-            let (right, others) = self.side(right, types_of(&columns))?;
-            let body = self.combined(operator, all, (select, &mut columns), (right, &others))?;
+        while let Some((operator, all, node)) = operations.pop() {
+            let (right, others) = self.side(node, types_of(&columns))?;
+            let right = (right, &*others, node);
+            let body = self.combined(operator, all, (select, &mut columns), right)?;
             select = plain(body, Vec::new());
             select.types = types_of(&columns);
         }
@@ -69,21 +70,34 @@ impl Binder<'_> {
         })
     }
 
+    /// Where an item of a list stands, of the first query in a side.
+    #[cold]
+    fn place_of_item(&self, side: &ast::SetExpr, at: usize) -> Option<u32> {
+        match side {
+            ast::SetExpr::Select(select) => self.place(select.projection.get(at)?),
+            ast::SetExpr::Query(query) => self.place_of_item(&query.body, at),
+            ast::SetExpr::SetOperation { left, .. } => self.place_of_item(left, at),
+            ast::SetExpr::Values(values) => self.place(values.rows.first()?.content.get(at)?),
+            _ => None,
+        }
+    }
+
     fn combined(
         &mut self,
         operator: ast::SetOperator,
         all: bool,
         (mut left, columns): (Select, &mut Vec<OutputColumn>),
-        (mut right, others): (Select, &[OutputColumn]),
+        (mut right, others, node): (Select, &[OutputColumn], &ast::SetExpr),
     ) -> Result<Body> {
         if columns.len() != others.len() {
             let message = format!("each {operator} query must have the same number of columns");
-            return Err(SqlError::syntax(message));
+            return Err(SqlError::syntax(message).at(self.place_of_item(node, 0)));
         }
         for (at, (column, other)) in columns.iter_mut().zip(others).enumerate() {
             column.domain = column.domain.filter(|_| column.domain == other.domain);
             let sides = [column.ty, other.ty].map(|ty| Bound::new(Expr::Const(Value::Null), ty));
-            let ty = self.common_type(&operator.to_string(), &sides)?;
+            let ty = self.common_type(&operator.to_string(), &sides);
+            let ty = ty.map_err(|error| error.at(self.place_of_item(node, at)))?;
             for (select, own) in [(&mut left, column.ty), (&mut right, other.ty)] {
                 if own != ty {
                     select.cast_output(at, ty);

@@ -277,6 +277,7 @@ impl Binder<'_> {
         self.scope.joined.push(Joined {
             from: 0,
             to: 1,
+            own: alias.is_none().then_some(goal.named.oid),
             name: Some(alias.unwrap_or_else(|| goal.named.name.to_string())),
             columns: goal.columns.clone(),
             qualified_only: false,
@@ -331,6 +332,7 @@ impl Binder<'_> {
             from: 1,
             to: 2,
             name: Some("excluded".to_owned()),
+            own: None,
             columns: columns.collect(),
             qualified_only: true,
         });
@@ -474,6 +476,7 @@ fn scope_of(goal: &Goal, level: &Level, last: bool, columns: Vec<JoinedColumn>) 
     let mut scope = Scope::default();
     if last {
         let mut table = ScopeTable::of(&goal.table, Some(level.name.clone()))?;
+        table.own = level.own();
         for (column, name) in table.columns.iter_mut().zip(&level.names) {
             column.name.clone_from(name);
         }
@@ -490,6 +493,7 @@ fn scope_of(goal: &Goal, level: &Level, last: bool, columns: Vec<JoinedColumn>) 
         from: 0,
         to: 1,
         name: Some(level.name.clone()),
+        own: level.own(),
         columns: columns.collect(),
         qualified_only: false,
     });

@@ -5,7 +5,7 @@
 use super::through::view_of;
 use super::{Body, Select, SourceKind};
 use crate::bind::{Binder, folded};
-use crate::catalog::{Kind, Relation};
+use crate::catalog::{Kind, Oid, Relation};
 use crate::error::{Result, SqlError};
 use sqlparser::ast;
 use std::sync::Arc;
@@ -32,9 +32,18 @@ pub(super) struct Level {
     pub below: Arc<Relation>,
     /// What the query calls that, and its columns.
     pub name: String,
+    /// Whether that is an alias.
+    pub is_aliased: bool,
     pub names: Vec<String>,
     /// For each column the one that it is below, or why it is none.
     pub reach: Vec<Reached>,
+}
+
+impl Level {
+    /// What it is of under that one's own name.
+    pub fn own(&self) -> Option<Oid> {
+        (!self.is_aliased).then_some(self.below.oid)
+    }
 }
 
 /// Which changes a relation takes.
@@ -174,6 +183,7 @@ impl Binder<'_> {
             *own = folded(&given.name);
         }
         let alias = alias.as_ref().map(|alias| folded(&alias.name));
+        let is_aliased = alias.is_some();
         let name = alias.unwrap_or_else(|| below.name.to_string());
         let mut reach = Vec::with_capacity(own.columns.len());
         for item in &select.projection {
@@ -200,6 +210,7 @@ impl Binder<'_> {
             select: Box::new(select),
             below,
             name,
+            is_aliased,
             names,
             reach,
         }))

@@ -146,6 +146,12 @@ impl Env<'_> {
         function_shown(self.catalog, self.search_path, function)
     }
 
+    /// A type as it is shown; none that is not known.
+    pub fn type_shown(&self, data_type: &sqlparser::ast::DataType) -> Option<String> {
+        let (ty, typmod) = self.binder().type_of(data_type).ok()?;
+        Some(self.forms.format_type(ty, typmod))
+    }
+
     /// Which changes a relation takes; none of what cannot be bound any more.
     pub fn changes_of(&self, oid: Oid) -> Option<Changes> {
         let relation = self.catalog.relation(oid)?;

@@ -123,8 +123,13 @@ impl Session {
                 ..
             } => return self.execute_named(name, parameters, formats, describe, sink),
             // Storage is cleaned as it goes; there is nothing to be done by hand.
-            Statement::Vacuum(_) => {
+            Statement::Vacuum(vacuum) => {
                 self.refuse_in_block("VACUUM")?;
+                if let Some(name) = &vacuum.table_name {
+                    let search_path = self.search_path();
+                    let binder = self.surroundings(&search_path, "").binder();
+                    binder.relation(name).map_err(SqlError::without_place)?;
+                }
                 CommandTag::plain("VACUUM")
             }
             Statement::LISTEN { .. } | Statement::UNLISTEN { .. } | Statement::NOTIFY { .. } => {

@@ -139,6 +139,8 @@ pub(super) const BUILT_IN: &[BuiltIn] = &[
     built_in((3259, "generate_series"), ("numeric numeric numeric", "numeric"), "f", (true, true), "i"),
     built_in((3260, "generate_series"), ("numeric numeric", "numeric"), "f", (true, true), "i"),
     built_in((1192, "generate_subscripts"), ("anyarray int4", "int4"), "f", (true, true), "i"),
+    built_in((3155, "row_to_json"), ("record", "json"), "f", (false, true), "s"),
+    built_in((3156, "row_to_json"), ("record bool", "json"), "f", (false, true), "s"),
     built_in((3175, "json_agg"), ("anyelement", "json"), "a", (false, false), "s"),
     built_in((3197, "json_object_agg"), ("any any", "json"), "a", (false, false), "s"),
     built_in((3267, "jsonb_agg"), ("anyelement", "jsonb"), "a", (false, false), "s"),

@@ -4,11 +4,12 @@ use super::constraints::{self, What};
 use super::deparse::{expression_over, part_text};
 use super::depend::{EXTENSION, FUNCTION};
 use super::names::{is_visible, reg_text};
+use super::view_text::view_text;
 use crate::bind::{functions_in, kept_function_of};
 use crate::catalog::{Action, Index, Kind, Oid, OperatorClass, Relation, Table};
 use crate::expr::Scalar;
 use crate::names::{literal, quoted};
-use crate::parse::with_exclusions;
+use crate::parse::{TOLD_APART, with_exclusions, with_stack};
 use crate::rows::Parts;
 use crate::session::Env;
 use sqlparser::ast::{Ident, ObjectName};
@@ -300,13 +301,17 @@ pub(super) fn with_names(env: &Env<'_>, query: &str) -> String {
     statement.to_string()
 }
 
-/// `pg_get_viewdef`: the query as it was given, but for types that users have made, and functions of extensions, whose names are those that they have now.
-pub(super) fn view_definition(env: &Env<'_>, oid: Oid) -> Option<String> {
+/// `pg_get_viewdef`: the query as PostgreSQL shows it; one with a form that is not known there, as it was given, in a line. Types that users have made, and functions of
+/// extensions, have the names that they have now.
+pub(super) fn view_definition(env: &Env<'_>, oid: Oid, pretty: bool) -> Option<String> {
     match &env.catalog.relation(oid)?.kind {
         Kind::View(view) => {
-            let text = with_exclusions(&with_names(env, &view.query));
+            let text = with_names(env, &view.query);
+            let shown = with_stack(|| view_text(env, view, &text, pretty));
+            let text = with_exclusions(&shown.unwrap_or_else(|| format!(" {text}")));
             let text = crate::parse::with_lock_words(&text);
-            Some(format!(" {};", crate::parse::as_written(&text)))
+            let text = text.replace(&format!("\"{TOLD_APART}\", "), "DISTINCT ");
+            Some(format!("{};", crate::parse::as_written(&text)))
         }
         _ => None,
     }

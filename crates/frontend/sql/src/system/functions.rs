@@ -81,7 +81,17 @@ pub(crate) fn ask(env: &Env<'_>, function: F, arguments: &[Value]) -> Result<Val
                 .as_str()
                 .map(|name| reg(env, Type::Regclass, name))
                 .transpose()?;
-            shown(describe::view_definition(env, named.unwrap_or(first)))
+            // The second argument may be a number of columns, too: then it is pretty.
+            let pretty = match value(1) {
+                ValueRef::Bool(own) => own,
+                ValueRef::Null => false,
+                _ => true,
+            };
+            shown(describe::view_definition(
+                env,
+                named.unwrap_or(first),
+                pretty,
+            ))
         }
         F::RelationIsUpdatable => {
             Value::Int4(env.changes_of(first).map_or(0, |own| own.events(None)))

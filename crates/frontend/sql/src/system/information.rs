@@ -127,9 +127,6 @@ pub(super) const RELATIONS: &[Spec] = &[
          varchar, is_trigger_insertable_into varchar",
         fill: views,
     },
-];
-
-pub(super) const EMPTY: &[Spec] = &[
     Spec {
         name: "element_types",
         oid: 13493,
@@ -141,8 +138,11 @@ pub(super) const EMPTY: &[Spec] = &[
          numeric_precision_radix int4, numeric_scale int4, datetime_precision int4, interval_type varchar, \
          interval_precision int4, domain_default varchar, udt_catalog name, udt_schema name, udt_name name, \
          scope_catalog name, scope_schema name, scope_name name, maximum_cardinality int4, dtd_identifier name",
-        fill: nothing,
+        fill: element_types,
     },
+];
+
+pub(super) const EMPTY: &[Spec] = &[
     Spec {
         name: "parameters",
         oid: 13334,
@@ -297,7 +297,7 @@ fn views(scan: &Scan<'_>, rows: &mut Vec<Vec<Value>>) -> Result<()> {
         if !is_view {
             continue;
         }
-        let definition = describe::view_definition(scan.env, relation.oid);
+        let definition = describe::view_definition(scan.env, relation.oid, false);
         let mut row = vec![
             database(),
             scan.schema_of(relation),
@@ -521,6 +521,40 @@ fn column(
     row.push(text(if is_generated { "ALWAYS" } else { "NEVER" }));
     row.push(generated);
     row
+}
+
+/// What the arrays in columns are of.
+fn element_types(scan: &Scan<'_>, rows: &mut Vec<Vec<Value>>) -> Result<()> {
+    for relation in accessible(scan) {
+        if matches!(relation.kind, Kind::Sequence(_)) {
+            continue;
+        }
+        for (number, _, ty, ..) in scan.columns(relation) {
+            let Some(element) = ty.element() else {
+                continue;
+            };
+            let data_type = match element {
+                Type::Enum(_) => "USER-DEFINED",
+                other => other.sql_name(),
+            };
+            let mut row = vec![
+                database(),
+                scan.schema_of(relation),
+                text(relation.name.clone()),
+                text("TABLE"),
+                text(number.to_string()),
+                text(data_type),
+            ];
+            // Of an element no length, precision or default is told.
+            row.resize(21, Value::Null);
+            let (schema, name) = super::types::catalog_name(scan.catalog, element);
+            row.extend([database(), text(schema), text(name)]);
+            row.resize(28, Value::Null);
+            row.push(text(format!("a{number}")));
+            rows.push(row);
+        }
+    }
+    Ok(())
 }
 
 /// Calls `each` with the constraints of the tables that the session's role may use.

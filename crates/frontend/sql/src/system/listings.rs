@@ -89,7 +89,7 @@ fn pg_indexes(scan: &Scan<'_>, rows: &mut Vec<Vec<Value>>) -> Result<()> {
 
 fn pg_views(scan: &Scan<'_>, rows: &mut Vec<Vec<Value>>) -> Result<()> {
     for relation in scan.user_relations() {
-        if let Some(definition) = describe::view_definition(scan.env, relation.oid) {
+        if let Some(definition) = describe::view_definition(scan.env, relation.oid, false) {
             rows.push(vec![
                 scan.schema_of(relation),
                 text(relation.name.clone()),

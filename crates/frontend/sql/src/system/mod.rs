@@ -37,6 +37,7 @@ mod triggers;
 mod types;
 mod usage;
 mod uses;
+mod view_text;
 mod zones;
 
 pub(crate) use deparse::{Writer, exact_expression_over, part_text};

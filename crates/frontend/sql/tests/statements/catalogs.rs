@@ -334,6 +334,7 @@ fn functions_are_listed_however_calls_find_them() {
     assert_eq!(
         client.ok(sql),
         "array_to_json|anyarray|json|f|f|s
+array_to_json|anyarray, boolean|json|f|f|s
 bool_or|boolean|boolean|a|f|i
 generate_subscripts|anyarray, integer|integer|f|t|i
 length|text|integer|f|f|i

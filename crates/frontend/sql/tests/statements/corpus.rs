@@ -158,6 +158,7 @@ corpus!(
     sequences_altered,
     settings,
     signatures,
+    small_forms,
     spellings,
     subscripts,
     syntax,

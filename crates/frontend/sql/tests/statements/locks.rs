@@ -288,7 +288,8 @@ fn locks_of_views_are_shown_as_they_were_written() {
         let query = format!("SELECT x.id FROM {tables} {clause}");
         a.ok(&format!("create or replace view v as {query}"));
         let shown = a.ok("select pg_get_viewdef('v'::regclass)");
-        assert_eq!(shown, format!(" {query};"));
+        let from = "   FROM t x,\n    t y,\n    t \"Y y.\"";
+        assert_eq!(shown, format!(" SELECT x.id\n{from}\n {clause};"));
     }
     assert_eq!(
         a.state("select 1 from t x, t y for update of x, public.y"),

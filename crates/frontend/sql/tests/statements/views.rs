@@ -18,7 +18,7 @@ fn a_view_reads_what_it_was_made_for_whatever_the_search_path_is() {
     assert_eq!(client.ok("select n from v"), "1");
     assert_eq!(
         client.ok("select pg_get_viewdef('v'::regclass)"),
-        " SELECT t.n FROM a.t;"
+        " SELECT t.n\n   FROM a.t;"
     );
 }
 
@@ -245,4 +245,37 @@ fn who_owns_a_view_has_to_have_the_rights_on_what_it_reads_and_writes() {
     own.ok("revoke update on rv from ann");
     denied(&mut ann, "update rv set n = 1", "view rv");
     denied(&mut client, "select * from rv for update", "table rt");
+}
+
+/// `tests/shown/views.txt`: queries, and how PostgreSQL 15 shows the views that have them, plainly and prettily.
+#[test]
+fn a_view_is_shown_as_postgresql_shows_it() {
+    let mut client = Client::new();
+    client.ok("create table t (a int, b text, c numeric, d date); create table u (a int, x text)");
+    client.ok("create schema so; create table so.w (a int, k int)");
+    client.ok("create table \"Q t\" (\"A b\" int, \"select\" int)");
+    let mut failures = Vec::new();
+    for case in include_str!("../shown/views.txt").split("----\n") {
+        let (query, rest) = case.split_once("\n== plain\n").unwrap();
+        let (plain, pretty) = rest.split_once("\n== pretty\n").unwrap();
+        client.ok(&format!("create view shown as {query}"));
+        for (wanted, call) in [
+            (plain, "pg_get_viewdef('shown'::regclass)"),
+            (pretty.trim_end(), "pg_get_viewdef('shown'::regclass, true)"),
+        ] {
+            let found = client.ok(&format!("select {call}"));
+            if found != wanted {
+                failures.push(format!("{query}\n{found}\ninstead of\n{wanted}\n"));
+            }
+            // What is shown makes the same again.
+            client.ok(&format!("create view again as {found}"));
+            let again = client.ok(&format!("select {}", call.replace("shown", "again")));
+            if again != found {
+                failures.push(format!("{query}\n{again}\nagain of\n{found}\n"));
+            }
+            client.ok("drop view again");
+        }
+        client.ok("drop view shown");
+    }
+    assert!(failures.is_empty(), "{}", failures.join("\n"));
 }

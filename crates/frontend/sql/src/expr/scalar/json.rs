@@ -57,6 +57,11 @@ pub(super) static ENTRIES: &[Entry] = &[
         Ok(Value::text(out))
     }),
     strict(3153, "array_to_json", "anyarray", "json", |a| Ok(json::of(a.at(0), false, a.settings)?)),
+    strict(3154, "array_to_json", "anyarray bool", "json", |a| {
+        let plain = json::of(a.at(0), false, a.settings)?;
+        Ok(by_lines(&plain, a.truth(1)))
+    }),
+    strict(0, "%json_lines", "json bool", "json", |a| Ok(by_lines(&a.at(0).to_value(), a.truth(1)))),
     lenient(0, "%row_to_json", "any*", "json", |a| row(a, false)),
     lenient(0, "%row_to_jsonb", "any*", "jsonb", |a| row(a, true)),
     strict(3202, "json_object", "_text", "json", |a| object(a, false)),
@@ -64,6 +69,30 @@ pub(super) static ENTRIES: &[Entry] = &[
     strict(3203, "json_object", "_text _text", "json", |a| object(a, false)),
     strict(3264, "jsonb_object", "_text _text", "jsonb", |a| object(a, true)),
 ];
+
+/// A JSON value with its outermost elements in lines of their own, if that is wanted.
+fn by_lines(json: &Value, wanted: bool) -> Value {
+    let text = match json {
+        Value::Json(text) if wanted => text,
+        other => return other.clone(),
+    };
+    let (mut out, mut depth, mut quoted) = (String::with_capacity(text.len()), 0usize, false);
+    let mut escaped = false;
+    for char in text.chars() {
+        out.push(char);
+        match char {
+            _ if escaped => escaped = false,
+            '\\' if quoted => escaped = true,
+            '"' => quoted = !quoted,
+            _ if quoted => {}
+            '[' | '{' => depth += 1,
+            ']' | '}' => depth = depth.saturating_sub(1),
+            ',' if depth == 1 => out.push_str("\n "),
+            _ => {}
+        }
+    }
+    Value::Json(out.into())
+}
 
 fn names(a: &Arguments<'_>) -> Vec<Option<String>> {
     (1..a.len())

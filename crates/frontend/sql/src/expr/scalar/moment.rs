@@ -1,6 +1,6 @@
 //! Functions of dates, times, instants and intervals, and `to_char`.
 
-use super::{Arguments, Entry, fault, invalid, lenient, numeral, strict, template};
+use super::{Arguments, Entry, fault, invalid, lenient, numeral, strict, template, volatile};
 use crate::error::{Result, SqlError};
 use vellum_row::datetime::{
     Date, Day, Interval, MICROS_PER_DAY, MICROS_PER_SECOND, Time, TimeZone, Timestamp,
@@ -9,6 +9,9 @@ use vellum_row::{CastContext, Type, Typmod, Value, ValueRef, cast};
 
 #[rustfmt::skip]
 pub(super) static ENTRIES: &[Entry] = &[
+    volatile(274, "timeofday", "", "text", |a| {
+        shown_instant(a, crate::session::clock_time(), "Dy Mon DD HH24:MI:SS.US YYYY TZ")
+    }),
     strict(2058, "age", "timestamp timestamp", "interval", |a| Ok(Value::Interval(a.instant(0).age(a.instant(1))?))),
     strict(1199, "age", "timestamptz timestamptz", "interval", |a| {
         Ok(Value::Interval(wall(a, a.instant(0)).age(wall(a, a.instant(1)))?))
@@ -256,6 +259,13 @@ fn overlaps(a: &Arguments<'_>) -> Result<Value> {
         std::cmp::Ordering::Equal if to.is_none() || other_to.is_none() => Value::Null,
         std::cmp::Ordering::Equal => Value::Bool(true),
     })
+}
+
+/// An instant in the session's zone, by a template of `to_char`.
+fn shown_instant(a: &Arguments<'_>, at: Timestamp, form: &str) -> Result<Value> {
+    let zone = a.settings.time_zone.offset_info_at(at);
+    let clock = template::Clock::of_wall(wall(a, at), Some(zone));
+    template::shown(form, &clock).map(Value::text)
 }
 
 fn to_char(a: &Arguments<'_>) -> Result<Value> {

@@ -93,7 +93,7 @@ pub(in crate::expr) fn compiled(pattern: &str, flags: Flags) -> Result<Rc<Regex>
             .map_err(|error| {
                 let reason = error.to_string();
                 let reason = reason.lines().last().unwrap_or_default();
-                let reason = reason.trim_start_matches("error: ");
+                let reason = as_said(reason.trim_start_matches("error: "));
                 fault("2201B", format!("invalid regular expression: {reason}"))
             })?;
         // A copy of its own would have caches of its own, which take longer to make than a row to be looked at.
@@ -256,6 +256,24 @@ pub(super) fn of_similar(pattern: &str, escape: Option<&str>) -> Result<String> 
     }
     out.push_str(")$");
     Ok(out.replace("){1,1}?(", ")(").replace("){1,1}(?:", ")(?:"))
+}
+
+/// What PostgreSQL says of the same.
+fn as_said(reason: &str) -> &str {
+    match reason {
+        "unclosed group" | "unopened group" => "parentheses () not balanced",
+        "unclosed character class" => "brackets [] not balanced",
+        "repetition operator missing expression" => "quantifier operand invalid",
+        "unclosed counted repetition" => "braces {} not balanced",
+        "invalid repetition count range, the start must be <= the end" => {
+            "invalid repetition count(s)"
+        }
+        "invalid character class range, the start must be <= the end" => "invalid character range",
+        "incomplete escape sequence, reached end of pattern prematurely" => {
+            "invalid escape \\ sequence"
+        }
+        other => other,
+    }
 }
 
 #[cfg(test)]
