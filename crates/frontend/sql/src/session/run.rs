@@ -444,13 +444,9 @@ impl Session {
         };
         let met = || open.transaction.take_blocker().map(Obstacle::Writer);
         let obstacle = waiting.take_obstacle().or_else(met);
-        open.undo_statement(&shared, point)?;
+        open.undo_statement(point)?;
         match obstacle {
-            Some(obstacle) => {
-                let own = open.held.own();
-                let in_the_way = || obstacle.blockers(&shared.engine, &shared.locks, own);
-                shared.waits.wait(own, &in_the_way, waiting)?;
-            }
+            Some(obstacle) => shared.waits.wait(open.held.own(), &obstacle, waiting)?,
             None if open.characteristics.repeatable => return Ok(false),
             None => waiting.look_cancelled()?,
         }
@@ -498,7 +494,7 @@ impl Session {
         self.settings.forms.now = open.now;
         let forms = &self.settings.forms;
         let look = || waiting.borrow_mut().look_cancelled();
-        let others = (&self.shared.waits, &self.shared.activities);
+        let others = (&*self.shared.waits, &self.shared.activities);
         let take_advisory = |lock| open.advisory.take(lock, others, &mut waiting.borrow_mut());
         let notices = RefCell::default();
         let (said, settings_said) = (RefCell::default(), RefCell::default());

@@ -50,6 +50,7 @@ mod sequences;
 mod sessions;
 mod settings;
 mod statistics;
+mod stress;
 mod temporary;
 mod views;
 mod waits;
