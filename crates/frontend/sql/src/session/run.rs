@@ -3,6 +3,7 @@
 
 use super::encode::{encode, format_of, special_columns};
 use super::environment::Env;
+use super::pieces::{Piece, Rest};
 use super::row_store::RowStore;
 use super::{Session, TransactionStatus, Waiting, gone};
 use crate::catalog::{Catalog, Mode, Oid, PG_CATALOG};
@@ -88,6 +89,8 @@ pub(super) enum Output<'o> {
     Tell(&'o mut dyn Sink, bool),
     /// Kept as rows of this schema.
     Store(&'o mut RowStore, &'o Schema),
+    /// The same of some of them, where the query goes on at its place.
+    Piece(&'o mut RowStore, &'o Schema, &'o mut Piece),
     /// Nowhere.
     Drop,
     /// Kept as values, against the statement's memory.
@@ -141,6 +144,23 @@ pub(super) struct Sets<'a> {
     pub way: Way,
     /// Number of the list that it runs for, or has failed for.
     pub at: usize,
+    /// What is read of it piece by piece, if it is.
+    pub rest: Option<&'a Rest>,
+}
+
+impl<'a> Sets<'a> {
+    /// It runs once for each of these.
+    pub fn of(lists: &'a [&'a [Value]], bound: Option<&'a Arc<Program>>) -> Self {
+        Self {
+            lists,
+            bound,
+            again: None,
+            ready: false,
+            way: Way::Insert,
+            at: 0,
+            rest: None,
+        }
+    }
 }
 
 impl Session {
@@ -338,14 +358,8 @@ impl Session {
         formats: &[Format],
         output: Output<'_>,
     ) -> Result<CommandTag> {
-        let mut sets = Sets {
-            lists: &[given.values],
-            bound: given.bound,
-            again: None,
-            ready: false,
-            way: Way::Insert,
-            at: 0,
-        };
+        let lists = [given.values];
+        let mut sets = Sets::of(&lists, given.bound);
         self.run_each(prepared, &mut sets, formats, output)
     }
 
@@ -479,7 +493,7 @@ impl Session {
         Ok(true)
     }
 
-    fn run_once(
+    pub(super) fn run_once(
         &mut self,
         program: &Program,
         sets: &mut Sets<'_>,
@@ -555,6 +569,10 @@ impl Session {
         );
         run.ready = sets.ready;
         run.way.set(sets.way);
+        if let Some(rest) = sets.rest {
+            run.transaction = rest.transaction.as_ref().unwrap_or(run.transaction);
+            run.place = Some(&rest.place);
+        }
         for (number, params) in sets.lists.iter().enumerate() {
             sets.at = number;
             run.takes(params);
@@ -583,6 +601,12 @@ impl Session {
                     rows.push(body)?;
                     return Ok(Flow::More);
                 }
+                if let Output::Piece(rows, schema, piece) = output {
+                    let values: Vec<ValueRef<'_>> = row.iter().map(|out| out.as_ref()).collect();
+                    schema.encode(&values, body)?;
+                    rows.push(body)?;
+                    return Ok(Flow::enough_if(piece.is_enough(body.len())));
+                }
                 for (number, value) in row.iter().enumerate() {
                     let format = format_of(formats, number);
                     match special.get(number) {
@@ -602,8 +626,11 @@ impl Session {
                         let new = || RowStore::new(self.shared.queries.clone(), memory);
                         kept.get_or_insert_with(new).push(body)?;
                     }
-                    Output::Store(..) | Output::Values(_) | Output::First { .. } | Output::Drop => {
-                    }
+                    Output::Store(..)
+                    | Output::Piece(..)
+                    | Output::Values(_)
+                    | Output::First { .. }
+                    | Output::Drop => {}
                 }
                 Ok(Flow::More)
             };
@@ -635,7 +662,7 @@ impl Session {
                     Output::Store(..) if !writes && error.is_of_data() => {}
                     Output::Store(rows, _) => rows.clear(),
                     Output::Values(rows) | Output::First { rows, .. } => rows.clear(),
-                    Output::Tell(..) | Output::Drop => {}
+                    Output::Tell(..) | Output::Piece(..) | Output::Drop => {}
                 }
                 return Err(error);
             }

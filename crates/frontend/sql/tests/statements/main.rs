@@ -40,6 +40,7 @@ mod nested;
 mod notices;
 mod old_versions;
 mod parts;
+mod pieces;
 mod places;
 mod portals;
 mod promoted;
