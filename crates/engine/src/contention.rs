@@ -8,7 +8,8 @@ use crate::database::Database;
 use crate::error::Result;
 use crate::holders::TransactionId;
 use crate::schema::Table;
-use crate::transaction::Transaction;
+use crate::transaction::{Savepoint, Transaction};
+use std::ops::Range;
 use vellum_txn::VersionStamp;
 
 /// A transaction that was running when its uncommitted version of a row was met.
@@ -22,6 +23,11 @@ impl Blocker {
     /// Which transaction it is.
     pub fn transaction(&self) -> TransactionId {
         self.transaction
+    }
+
+    /// The command of that transaction which wrote the version: those that [`Transaction::commands_since`] tells of a savepoint are reverted with it.
+    pub fn command(&self) -> u32 {
+        self.version.command
     }
 }
 
@@ -55,6 +61,11 @@ impl Transaction {
     pub fn take_blocker(&self) -> Option<Blocker> {
         let version = self.inner().take_conflict()?;
         self.engine().blocker(version)
+    }
+
+    /// The commands whose versions a return to `savepoint` reverts: those that were given out since. They are not given out again.
+    pub fn commands_since(&self, savepoint: &Savepoint) -> Range<u64> {
+        savepoint.at.command..self.inner().savepoint().command
     }
 
     /// What stands newest at a key. Draws no snapshot and changes nothing; blocks only for pages.

@@ -69,7 +69,7 @@ pub struct Transaction {
 /// A point in a transaction to roll back to; see [`Transaction::savepoint`].
 #[derive(Clone, Debug)]
 pub struct Savepoint {
-    at: InnerSavepoint,
+    pub(crate) at: InnerSavepoint,
     /// Position in the transaction's stack of savepoints.
     depth: usize,
     stamp: u64,

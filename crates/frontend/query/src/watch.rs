@@ -6,15 +6,19 @@
 //!
 //! A join gives way when it has a batch of pairs, or wants one of rows. One whose condition is true of next to no pair has neither for as long as it goes through the pairs of a
 //! batch with all rows of its other side: minutes, for which it would hold a processor that nobody asks it for any more. So its condition looks, batch by batch, and fails.
+//!
+//! A join that hands on rows of one side as the other has any or none, and whose condition reads nothing of that other side, if it has one, goes through the pairs, too, and has nothing to hand on
+//! before the last one. It is given one row of that other side (of each part of it): there are no more pairs then than rows, and the answers are the same.
 
 use crate::engine::Line;
 use crate::error::{Error, carried};
+use crate::keys::with_children;
 use crate::sorts::is_join;
 use arrow::array::RecordBatch;
 use arrow::datatypes::{FieldRef, Schema};
 use datafusion::common::config::ConfigOptions;
 use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode};
-use datafusion::common::{JoinSide, Result as Planned};
+use datafusion::common::{JoinSide, JoinType, Result as Planned};
 use datafusion::logical_expr::ColumnarValue;
 use datafusion::physical_expr::PhysicalExpr;
 use datafusion::physical_optimizer::PhysicalOptimizerRule;
@@ -23,6 +27,7 @@ use datafusion::physical_plan::aggregates::AggregateExec;
 use datafusion::physical_plan::coop::CooperativeExec;
 use datafusion::physical_plan::joins::utils::JoinFilter;
 use datafusion::physical_plan::joins::{HashJoinExec, NestedLoopJoinExec, SortMergeJoinExec};
+use datafusion::physical_plan::limit::LocalLimitExec;
 use datafusion::physical_plan::sorts::sort::SortExec;
 use datafusion::physical_plan::sorts::sort_preserving_merge::SortPreservingMergeExec;
 use datafusion::physical_plan::windows::{BoundedWindowAggExec, WindowAggExec};
@@ -35,6 +40,30 @@ use std::sync::Arc;
 #[derive(Debug)]
 pub(crate) struct Watch(pub Line);
 
+/// Has a join read one row of a side of which it asks only whether there are any.
+fn asks_for_one(step: Arc<dyn ExecutionPlan>) -> Planned<Arc<dyn ExecutionPlan>> {
+    let Some(join) = step.downcast_ref::<NestedLoopJoinExec>() else {
+        return Ok(step);
+    };
+    let (asked, own) = match join.join_type() {
+        JoinType::LeftSemi | JoinType::LeftAnti | JoinType::LeftMark => (1, JoinSide::Left),
+        JoinType::RightSemi | JoinType::RightAnti | JoinType::RightMark => (0, JoinSide::Right),
+        JoinType::Inner | JoinType::Left | JoinType::Right | JoinType::Full => return Ok(step),
+    };
+    let mut columns = join
+        .filter()
+        .into_iter()
+        .flat_map(JoinFilter::column_indices);
+    if columns.any(|column| column.side != own) {
+        return Ok(step);
+    }
+    let mut children: Vec<Arc<dyn ExecutionPlan>> = step.children().into_iter().cloned().collect();
+    if let Some(side) = children.get_mut(asked) {
+        *side = Arc::new(LocalLimitExec::new(side.clone(), 1));
+    }
+    with_children(&step, children)
+}
+
 impl PhysicalOptimizerRule for Watch {
     fn optimize(
         &self,
@@ -42,7 +71,7 @@ impl PhysicalOptimizerRule for Watch {
         _: &ConfigOptions,
     ) -> Planned<Arc<dyn ExecutionPlan>> {
         let watched = |step: Arc<dyn ExecutionPlan>| {
-            let step = self.watched(step)?;
+            let step = self.watched(asks_for_one(step)?)?;
             Ok(match makes_many(&step.data) {
                 true => {
                     let yields: Arc<dyn ExecutionPlan> = Arc::new(CooperativeExec::new(step.data));
@@ -195,6 +224,12 @@ mod tests {
         Aggregate, Batch, Engine, Failure, Flow, Host, Joined, Joins, Limits, Part, Relation,
         RowFunction, SortKey, Symbols, Tables, Term,
     };
+    use arrow::array::{ArrayRef, Int32Array};
+    use arrow::datatypes::{DataType, Field, SchemaRef};
+    use datafusion::datasource::memory::MemorySourceConfig;
+    use datafusion::physical_expr::expressions::IsNotNullExpr;
+    use datafusion::physical_plan::joins::utils::ColumnIndex;
+    use datafusion::physical_plan::{collect, displayable};
     use std::any::Any;
     use std::sync::atomic::{AtomicUsize, Ordering};
     use std::sync::mpsc::{Receiver, Sender, channel};
@@ -344,5 +379,77 @@ mod tests {
         })?;
         assert!(calls < rows, "{calls} calls");
         Ok(())
+    }
+
+    /// So many rows of one column, whose name tells them from the other side's.
+    fn side(name: &str, rows: i32) -> Planned<Arc<dyn ExecutionPlan>> {
+        let schema = Arc::new(Schema::new(vec![Field::new(name, DataType::Int32, false)]));
+        let column: ArrayRef = Arc::new(Int32Array::from_iter_values(0..rows));
+        let batch = RecordBatch::try_new(schema.clone(), vec![column])?;
+        let source = MemorySourceConfig::try_new_exec(&[vec![batch]], schema, None)?;
+        Ok(source)
+    }
+
+    #[test]
+    fn a_join_that_asks_whether_there_are_rows_reads_one() -> crate::Result<()> {
+        let runtime = tokio::runtime::Builder::new_current_thread().build();
+        let runtime = runtime.map_err(Error::internal)?;
+        let (left_rows, right_rows) = (20_000, 30_000);
+        for (kind, answers, without) in [
+            (JoinType::LeftSemi, left_rows, 0),
+            (JoinType::LeftAnti, 0, left_rows),
+            (JoinType::LeftMark, left_rows, left_rows),
+            (JoinType::RightSemi, right_rows, 0),
+            (JoinType::RightAnti, 0, right_rows),
+            (JoinType::RightMark, right_rows, right_rows),
+        ] {
+            let of_left = matches!(
+                kind,
+                JoinType::LeftSemi | JoinType::LeftAnti | JoinType::LeftMark
+            );
+            // None; of the own side, which is true of all; of the other side, too.
+            for condition in 0..3 {
+                for (none, expected) in [(false, answers), (true, without)] {
+                    let rows = |own, other: bool| if none && other { 0 } else { own };
+                    let left = side("l", rows(left_rows, !of_left))?;
+                    let right = side("r", rows(right_rows, of_left))?;
+                    let own = match of_left {
+                        true => (JoinSide::Left, left.schema()),
+                        false => (JoinSide::Right, right.schema()),
+                    };
+                    let other = match of_left {
+                        true => (JoinSide::Right, right.schema()),
+                        false => (JoinSide::Left, left.schema()),
+                    };
+                    let filter = match condition {
+                        0 => None,
+                        1 => Some(filter_of(own)),
+                        _ => Some(filter_of(other)),
+                    };
+                    let join = NestedLoopJoinExec::try_new(left, right, filter, &kind, None)?;
+                    let rule = Watch(Line::new().0);
+                    let plan = rule.optimize(Arc::new(join), &ConfigOptions::default())?;
+                    let shown = displayable(&*plan).indent(false).to_string();
+                    let limits = shown.matches("LocalLimitExec").count();
+                    assert_eq!(limits, usize::from(condition < 2), "{shown}");
+                    if condition == 2 {
+                        continue;
+                    }
+                    let done = runtime.block_on(collect(plan, Arc::default()))?;
+                    let found: usize = done.iter().map(RecordBatch::num_rows).sum();
+                    assert_eq!(found, expected as usize, "{kind}, {condition}, {none}");
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// The only column of a side is not null.
+    fn filter_of((side, schema): (JoinSide, SchemaRef)) -> JoinFilter {
+        let column = Arc::new(datafusion::physical_expr::expressions::Column::new("c", 0));
+        let condition = Arc::new(IsNotNullExpr::new(column));
+        let field = schema.field(0).clone().with_name("c");
+        let index = ColumnIndex { index: 0, side };
+        JoinFilter::new(condition, vec![index], Arc::new(Schema::new(vec![field])))
     }
 }

@@ -46,7 +46,7 @@ pub(crate) struct Shared {
     pub runtimes: Runtimes,
     pub oids: Oids,
     /// Who waits for whom.
-    pub waits: Waits,
+    pub waits: Arc<Waits>,
     /// Locks on rows.
     pub locks: Arc<RowLocks>,
     /// Locks on numbers.
@@ -122,14 +122,15 @@ impl Shared {
         let left_behind = namespaces.map(|namespace| namespace.oid);
         let left_behind = left_behind.filter(|oid| catalog.is_temporary(*oid));
         let left_behind = Mutex::new(left_behind.collect());
+        let locks = Arc::<RowLocks>::default();
         let shared = Arc::new(Self {
-            engine,
+            engine: engine.clone(),
             queries: Arc::new(vellum_query::Engine::new(QUERY_MEMORY_BYTES)),
             catalog: Published::new(catalog),
             runtimes,
             oids: Oids::default(),
-            waits: Waits::default(),
-            locks: Arc::default(),
+            waits: Arc::new(Waits::new(engine, locks.clone())),
+            locks,
             advisory: Arc::default(),
             activities: Activities::default(),
             channels: Channels::default(),

@@ -103,7 +103,11 @@ impl Ddl<'_> {
         let view = table.schema.view(&row)?;
         let values = (0..table.schema.len()).map(|at| Ok(view.get(at)?.to_value()));
         let values: Vec<Value> = values.collect::<Result<_>>()?;
-        let duplicate = Duplicate { index: 0, row_key };
+        let duplicate = Duplicate {
+            index: 0,
+            row_key,
+            unsettled: None,
+        };
         Err(self.not_unique(&duplicate, shape, &values))
     }
 

@@ -5,7 +5,7 @@ use super::{Each, Flow, Run, Way};
 use crate::catalog::Relation;
 use crate::error::{Result, SqlError};
 use crate::expr::{Builtin, CatalogFunction, Expr, Out, RowRef, Subresult};
-use crate::lock::Strength;
+use crate::lock::{Obstacle, Strength};
 use crate::plan::{
     Arbiters, Asked, Conflict, ConflictAction, Delete, Given, Insert, InsertSource, Rules, Update,
 };
@@ -142,7 +142,7 @@ impl Run<'_, '_> {
             Ok(()) => {}
             Err(duplicate) => {
                 let Some((conflict, savepoint)) = insert.conflict.as_ref().zip(savepoint) else {
-                    return Err(duplicate.error(&insert.shape, values, self.env, self.catalog));
+                    return Err(self.not_unique(&duplicate, &insert.shape, values));
                 };
                 self.transaction.rollback_to(&savepoint)?;
                 let duplicate = match asked.and_then(|asked| asked.indexes.as_ref()) {
@@ -150,10 +150,9 @@ impl Run<'_, '_> {
                         // An index that is asked for decides, whichever was looked at first.
                         let shape = &insert.shape;
                         let found = self.duplicate_among(shape, indexes, values)?;
-                        found
-                            .ok_or_else(|| duplicate.error(shape, values, self.env, self.catalog))?
+                        found.ok_or_else(|| self.not_unique(&duplicate, shape, values))?
                     }
-                    _ => duplicate,
+                    _ => self.settled(duplicate)?,
                 };
                 return self.resolve(insert, conflict, &duplicate, values, subqueries, each);
             }
@@ -201,10 +200,30 @@ impl Run<'_, '_> {
         for index in indexes {
             let look = || rows::duplicate_in(self.transaction, shape, *index, values);
             if let Some(found) = self.write(look)? {
-                return Ok(Some(found));
+                return self.settled(found).map(Some);
             }
         }
         Ok(None)
+    }
+
+    /// A duplicate that is one, however others end.
+    ///
+    /// # Errors
+    /// The conflict that has the statement wait for the one whose end decides.
+    fn settled(&self, duplicate: Duplicate) -> Result<Duplicate> {
+        match duplicate.unsettled {
+            Some(by) => Err(self.waits_for(Obstacle::Writer(by))),
+            None => Ok(duplicate),
+        }
+    }
+
+    /// `23505`, or the conflict of [`Run::settled`].
+    #[cold]
+    fn not_unique(&self, duplicate: &Duplicate, shape: &Shape, values: &[Value]) -> SqlError {
+        match duplicate.unsettled {
+            Some(by) => self.waits_for(Obstacle::Writer(by)),
+            None => duplicate.error(shape, values, self.env, self.catalog),
+        }
     }
 
     /// ON CONFLICT: the row is there.
@@ -453,7 +472,7 @@ impl Run<'_, '_> {
                 self.owes_alone(shape, Some(old), &new)?;
                 Ok(new)
             }
-            Err(duplicate) => Err(duplicate.error(shape, &new, self.env, self.catalog)),
+            Err(duplicate) => Err(self.not_unique(&duplicate, shape, &new)),
         }
     }
 

@@ -18,8 +18,8 @@ use crate::error::Result;
 use crate::expr::RowRef;
 use crate::lock::{Obstacle, RowName, Strength};
 use crate::plan::Foreign;
-use crate::rows::{Duplicate, Shape};
-use std::collections::hash_map::Entry;
+use crate::rows::{Duplicate, Shape, primary_key_of};
+use std::collections::hash_map;
 use std::ops::Bound;
 use std::sync::Arc;
 use vellum::{Newest, Transaction, TransactionOptions};
@@ -50,13 +50,20 @@ impl Claim {
     }
 }
 
+/// An entry of an index whose rows may share keys for a while.
+#[derive(PartialEq, Eq)]
+struct Entry {
+    key: Vec<u8>,
+    row_key: Vec<u8>,
+}
+
 /// What stands under a key.
 enum Standing {
     /// One row at most.
     Alone,
     /// Several.
     Shared,
-    /// Another transaction is taking a row away: it is to be waited for.
+    /// Another transaction is taking a row away, or may do so: it is to be waited for.
     Waits(Obstacle),
 }
 
@@ -196,45 +203,53 @@ impl Run<'_, '_> {
         let duplicate = Duplicate {
             index: claim.index,
             row_key: Vec::new(),
+            unsettled: None,
         };
         duplicate.error(&claim.shape, &claim.row, self.env, self.catalog)
     }
 
     fn standing(&self, claim: &Claim) -> Result<Standing> {
-        let own = self.entries(self.transaction, claim)?;
-        let mut all = own.clone();
+        let mut all = self.entries(self.transaction, claim)?;
         if self.repeatable {
             let options = TransactionOptions::default().read_only(true);
             let now = self.engine.begin_with(options)?;
-            let beside = self.entries(&now, claim)?;
-            all.extend(beside.into_iter().filter(|key| !own.contains(key)));
+            for entry in self.entries(&now, claim)? {
+                if !all.contains(&entry) {
+                    all.push(entry);
+                }
+            }
         }
-        let storage = &claim.shape.table().indexes[claim.index].storage;
-        let Some(storage) = storage else {
+        let table = claim.shape.table();
+        let Some(storage) = &table.indexes[claim.index].storage else {
             return Ok(Standing::Alone);
         };
         let storage = storage.table(self.transaction)?;
-        let mut live = 0;
-        for key in &all {
-            match self.transaction.newest(storage, key)? {
-                Newest::Running { live: false, by } => {
+        let mut live = Vec::new();
+        for entry in all {
+            match self.transaction.newest(storage, &entry.key)? {
+                // One that it has put there anew may go again, too.
+                Newest::Running { by, .. } => {
                     return Ok(Standing::Waits(Obstacle::Writer(by)));
                 }
-                Newest::Seen { live: true }
-                | Newest::Committed { live: true }
-                | Newest::Running { live: true, .. } => live += 1,
+                Newest::Seen { live: true } | Newest::Committed { live: true } => live.push(entry),
                 Newest::Nothing | Newest::Seen { .. } | Newest::Committed { .. } => {}
             }
         }
-        Ok(if live > 1 {
-            Standing::Shared
-        } else {
-            Standing::Alone
-        })
+        if live.len() < 2 {
+            return Ok(Standing::Alone);
+        }
+        // Whoever changes other columns of such a row may yet take it away.
+        let storage = table.storage.table(self.transaction)?;
+        for entry in live {
+            if let Newest::Running { by, .. } = self.transaction.newest(storage, &entry.row_key)? {
+                return Ok(Standing::Waits(Obstacle::Writer(by)));
+            }
+        }
+        Ok(Standing::Shared)
     }
 
     /// The entries under a key that a transaction sees.
-    fn entries(&self, transaction: &Transaction, claim: &Claim) -> Result<Vec<Vec<u8>>> {
+    fn entries(&self, transaction: &Transaction, claim: &Claim) -> Result<Vec<Entry>> {
         let Some(storage) = &claim.shape.table().indexes[claim.index].storage else {
             return Ok(Vec::new());
         };
@@ -244,9 +259,12 @@ impl Run<'_, '_> {
         let bounds = (Bound::Included(range.start.as_slice()), end);
         let mut cursor = transaction.cursor(storage.table(transaction)?, bounds)?;
         let mut found = Vec::new();
-        while let Some((key, _)) = cursor.next()? {
+        while let Some((key, value)) = cursor.next()? {
             self.step()?;
-            found.push(key.to_vec());
+            found.push(Entry {
+                key: key.to_vec(),
+                row_key: primary_key_of(key, value)?.to_vec(),
+            });
         }
         Ok(found)
     }
@@ -258,7 +276,7 @@ impl Run<'_, '_> {
     pub(crate) fn settle_owed(&self, owed: &[Owed], catalog: &Catalog) -> Result<()> {
         let mut known: HashMap<(Check, Oid), Option<About>> = HashMap::default();
         for one in owed {
-            if let Entry::Vacant(free) = known.entry((one.check, one.constraint)) {
+            if let hash_map::Entry::Vacant(free) = known.entry((one.check, one.constraint)) {
                 free.insert(about(one, catalog)?);
             }
         }

@@ -66,6 +66,7 @@ impl Run<'_, '_> {
                 }
             }
             Newest::Running { by, .. } => {
+                vellum_sync::test_point!("row locks: a writer was met");
                 self.locks.release_to(before);
                 self.obstructed(Obstacle::Writer(by), lock.wait, shape)
             }
@@ -148,6 +149,7 @@ impl Run<'_, '_> {
         old: &[Value],
         strength: Strength,
     ) -> Result<()> {
+        vellum_sync::test_point!("row locks: a version was placed");
         let relation = &shape.relation;
         if !HeldLocks::must_look(&relation.runtime) {
             return Ok(());

@@ -20,6 +20,7 @@ mod merge;
 mod ordered;
 mod owed;
 mod partial;
+mod pieces;
 mod recursive;
 mod room;
 mod scan;
@@ -32,6 +33,7 @@ pub(crate) use distinct::DistinctRows;
 pub(crate) use foreign::no_target;
 pub(crate) use owed::{Deferred, Owed, OwedMark, OwedPoint};
 pub(crate) use partial::{Partial, Squares, arrays_saved};
+pub(crate) use pieces::Place;
 pub(crate) use room::{Account, Room};
 pub(crate) use scan::{TableScan, no_step};
 pub(crate) use system::KeptRows;
@@ -136,6 +138,8 @@ pub(crate) struct Run<'r, 'w> {
     planned: Rc<RefCell<Planned>>,
     /// What the query around this one stands at.
     pub(crate) outer: Option<&'r Frame<'r>>,
+    /// Where the statement's query stands, if it is run in pieces.
+    pub(crate) place: Option<&'r Place>,
 }
 
 /// What is known of queries that are planned for each row.
@@ -210,6 +214,7 @@ impl<'r, 'w> Run<'r, 'w> {
             ran: Rc::default(),
             planned: Rc::default(),
             outer: None,
+            place: None,
         }
     }
 
@@ -252,6 +257,7 @@ impl<'r, 'w> Run<'r, 'w> {
             ran: Rc::default(),
             planned: Rc::default(),
             outer: None,
+            place: None,
         }
     }
 

@@ -18,7 +18,7 @@ use vellum_row::{KeyRange, Type, Value, ValueRef};
 const FEW_TABLES: usize = 3;
 
 /// What takes a row of a scan: its key and its bytes.
-type OnRow<'e> = dyn FnMut(&[u8], &[u8]) -> Result<Flow> + 'e;
+pub(super) type OnRow<'e> = dyn FnMut(&[u8], &[u8]) -> Result<Flow> + 'e;
 /// What takes the rows of all tables of a query together.
 pub(super) type OnRows<'e> = dyn FnMut(&[RowRef<'_>]) -> Result<Flow> + 'e;
 
@@ -268,6 +268,9 @@ impl Run<'_, '_> {
         subqueries: &[Subresult],
         each: &mut OnRow<'_>,
     ) -> Result<Flow> {
+        if let Some(place) = self.place.filter(|_| rows.is_empty()) {
+            return self.scan_from(place, (shape, access), each);
+        }
         let table = shape.table();
         let storage = table.storage.table(self.transaction)?;
         let Some(number) = access.index else {
@@ -409,7 +412,12 @@ impl Run<'_, '_> {
         }
     }
 
-    fn point(&self, storage: &vellum::Table, key: &[u8], each: &mut OnRow<'_>) -> Result<Flow> {
+    pub(super) fn point(
+        &self,
+        storage: &vellum::Table,
+        key: &[u8],
+        each: &mut OnRow<'_>,
+    ) -> Result<Flow> {
         let found = self
             .transaction
             .get(storage, key, |bytes| each(key, bytes))?;
@@ -549,7 +557,7 @@ fn row_of_entry(
     found.unwrap_or(Ok(Flow::More))
 }
 
-fn end_of(range: &KeyRange) -> Bound<&[u8]> {
+pub(super) fn end_of(range: &KeyRange) -> Bound<&[u8]> {
     let end = range.end.as_deref();
     end.map_or(Bound::Unbounded, Bound::Excluded)
 }
@@ -593,7 +601,11 @@ fn frame_bounds(
     Ok((value(&access.bounds.lower)?, value(&access.bounds.upper)?))
 }
 
-fn drain(cursor: &mut vellum::Cursor<'_>, reverse: bool, each: &mut OnRow<'_>) -> Result<Flow> {
+pub(super) fn drain(
+    cursor: &mut vellum::Cursor<'_>,
+    reverse: bool,
+    each: &mut OnRow<'_>,
+) -> Result<Flow> {
     let each = |key: &[u8], bytes: &[u8]| match each(key, bytes) {
         Ok(Flow::More) => ControlFlow::Continue(()),
         other => ControlFlow::Break(other),

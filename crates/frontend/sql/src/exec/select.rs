@@ -35,7 +35,7 @@ impl Run<'_, '_> {
     pub fn select(&self, select: &Select, each: &mut super::Each<'_>) -> Result<Flow> {
         // Inside another query's row a program is at hand, if there is one.
         if let Some(reason) = select.general
-            && (self.outer.is_none() || !reason.has_program())
+            && (self.outer.is_none() && self.place.is_none() || !reason.has_program())
         {
             let (told, room) = (Cell::new(false), self.room());
             let done = self.general(select, &mut |row| {
@@ -74,6 +74,7 @@ impl Run<'_, '_> {
     #[cold]
     fn may_be_general(&self, select: &Select) -> bool {
         self.outer.is_none()
+            && self.place.is_none()
             && self.queries.spills()
             && !select.has_lateral()
             && !select.is_volatile()
@@ -130,10 +131,20 @@ impl Run<'_, '_> {
         let limit = self.count(select.limit.as_ref(), &subqueries, "LIMIT")?;
         let offset = self.count(select.offset.as_ref(), &subqueries, "OFFSET")?;
         if limit == Some(0) {
+            self.place.inspect(|place| place.end());
             return Ok(Flow::More);
         }
         self.ask_first(select, &subqueries)?;
         let (mut skip, mut left) = (offset.unwrap_or(0), limit.unwrap_or(u64::MAX));
+        if let Some(place) = self.place {
+            let before = place.begin();
+            left = left.saturating_sub(before.saturating_sub(skip));
+            skip = skip.saturating_sub(before);
+            if left == 0 {
+                place.end();
+                return Ok(Flow::More);
+            }
+        }
         let mut stopped = Flow::More;
         let mut deliver = |row: &[Out<'_>]| -> Result<Flow> {
             if skip > 0 {
@@ -155,12 +166,22 @@ impl Run<'_, '_> {
         if select.order.is_empty() || select.ordered {
             self.with_keys(select, || {
                 self.body(&select.body, &[], &subqueries, &mut |row, _| {
+                    if self.place.is_some_and(|place| !place.gives()) {
+                        return Ok(Flow::More);
+                    }
                     if distinct(row)? && self.lock_rows(select, &self.keys_here())? {
-                        return deliver(row);
+                        return deliver(row).inspect_err(|_| {
+                            if let Some(place) = self.place {
+                                place.takes_back();
+                            }
+                        });
                     }
                     Ok(Flow::More)
                 })
             })?;
+            if let Some(place) = self.place.filter(|_| stopped == Flow::More) {
+                place.end();
+            }
             return Ok(stopped);
         }
         let mut kept: Vec<Kept> = Vec::new();

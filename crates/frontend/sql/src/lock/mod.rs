@@ -12,29 +12,13 @@ pub(crate) use advisory::{AdvisoryKey, AdvisoryLock, AdvisoryLocks, HeldAdvisory
 pub(crate) use rows::{HeldLocks, RowLocks, RowName, Strength};
 pub(crate) use waits::{Waits, WaitsAt};
 
-use vellum::{Blocker, TransactionId};
+use vellum::Blocker;
 
-/// Who is in the way of a statement, as far as it is known.
+/// What is in the way of a statement; [`Waits`] tells who that is.
 #[derive(Clone, Debug)]
 pub(crate) enum Obstacle {
     /// The writer of an uncommitted version.
     Writer(Blocker),
     /// Holders of locks on a row that do not go with this strength.
     Holders(RowName, Strength),
-}
-
-impl Obstacle {
-    /// Whom it consists of now; none once it is gone.
-    pub fn blockers(
-        &self,
-        database: &vellum::Database,
-        locks: &RowLocks,
-        own: TransactionId,
-    ) -> Vec<TransactionId> {
-        match self {
-            Self::Writer(blocker) if database.is_running(blocker) => vec![blocker.transaction()],
-            Self::Writer(_) => Vec::new(),
-            Self::Holders(name, strength) => locks.blockers(name, own, *strength),
-        }
-    }
 }

@@ -10,8 +10,11 @@
 //! Concurrency: a map in parts, each under its latch, held for one look. Locks are the transaction's until it ends, or until it rolls
 //! back to a savepoint from before.
 
+use super::Waits;
 use crate::catalog::{Oid, Runtime};
+use std::cell::{Cell, RefCell};
 use std::hash::{DefaultHasher, Hash, Hasher};
+use std::ops::Range;
 use std::sync::Arc;
 use vellum::TransactionId;
 use vellum_base::maps::HashMap;
@@ -146,19 +149,26 @@ struct Held {
     runtime: Arc<Runtime>,
 }
 
-/// The locks of a transaction, in the order in which it took them. Released when dropped.
+/// The locks of a transaction, in the order in which it took them, and what it has told those that wait. Released, and forgotten, when dropped.
 #[derive(Debug)]
 pub(crate) struct HeldLocks {
     locks: Arc<RowLocks>,
+    waits: Arc<Waits>,
     own: TransactionId,
-    held: std::cell::RefCell<Vec<Held>>,
+    held: RefCell<Vec<Held>>,
+    has_reverted: Cell<bool>,
 }
 
 impl HeldLocks {
     /// Those of a transaction that begins.
-    pub fn new(locks: Arc<RowLocks>, own: TransactionId) -> Self {
-        let held = std::cell::RefCell::default();
-        Self { locks, own, held }
+    pub fn new(locks: Arc<RowLocks>, waits: Arc<Waits>, own: TransactionId) -> Self {
+        Self {
+            locks,
+            waits,
+            own,
+            held: RefCell::default(),
+            has_reverted: Cell::new(false),
+        }
     }
 
     /// Whose they are.
@@ -198,11 +208,22 @@ impl HeldLocks {
         true
     }
 
-    /// Releases what was taken after there were `count`.
+    /// Releases what was taken after there were `count`; whoever waits for that looks again.
     pub fn release_to(&self, count: usize) {
         let released = self.held.borrow_mut().split_off(count);
         for held in &released {
             self.locks.release(held, self.own);
+        }
+        if !released.is_empty() {
+            self.waits.ended(self.own);
+        }
+    }
+
+    /// The transaction has reverted what these commands wrote, and goes on; whoever waits for that looks again.
+    pub fn reverted(&self, commands: Range<u64>) {
+        if !commands.is_empty() {
+            self.has_reverted.set(true);
+            self.waits.reverted(self.own, commands);
         }
     }
 
@@ -216,6 +237,9 @@ impl HeldLocks {
 impl Drop for HeldLocks {
     fn drop(&mut self) {
         self.release_to(0);
+        if self.has_reverted.get() {
+            self.waits.forget(self.own);
+        }
     }
 }
 

@@ -6,17 +6,22 @@
 //! - W2 A circle is found when its last wait is entered: entering and looking for it is one step under the latch. The one that
 //!   closes it gives up, as in PostgreSQL, where it is the first whose `deadlock_timeout` finds the circle.
 //! - W3 Nobody gives up for a circle that goes over one who waits politely, behind others that only wait: that one goes past them instead.
+//! - W4 Nobody gives up for a wait that is over and whose waiter has not looked again yet: whoever closes a circle asks for each wait for rows in it whether it still holds. What was in
+//!   the way may be gone though its transaction goes on: a version that was reverted with its statement, or with a savepoint, and a lock that was given back.
 //!
 //! Concurrency: one latch for all waits; an end takes it only while somebody waits. A Dekker pair: a waiter counts itself, fences, then looks
-//! at the engine; an ending transaction has ended in the engine, fences, then looks at the count.
+//! at the engine; an ending transaction has ended in the engine, fences, then looks at the count. Who reverts a part of itself notes it under the latch, behind the reverting and
+//! before it waits itself: whoever has met one of those versions either finds the note when it enters its wait, or is rung.
 
+use super::{Obstacle, RowLocks};
 use crate::catalog::{Mode, Oid};
 use crate::error::{Result, SqlError};
 use crate::session::{Waiting, clock_time};
 use crate::sqlstate;
+use std::ops::Range;
 use std::sync::Arc;
 use std::time::Duration;
-use vellum::TransactionId;
+use vellum::{Blocker, Database, TransactionId};
 use vellum_base::maps::HashMap;
 use vellum_row::datetime::Timestamp;
 use vellum_sync::atomic::{AtomicU32, AtomicU64, Ordering, fence};
@@ -26,12 +31,31 @@ use vellum_sync::{Condvar, Mutex};
 const LOOK: Duration = Duration::from_millis(20);
 
 /// Everybody who waits.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct Waits {
+    engine: Database,
+    locks: Arc<RowLocks>,
     count: AtomicU32,
     /// Circles that ended a transaction.
     circles: AtomicU64,
-    entered: Mutex<HashMap<TransactionId, Wait>>,
+    all: Mutex<All>,
+}
+
+/// What is under the latch.
+#[derive(Debug, Default)]
+struct All {
+    entered: HashMap<TransactionId, Wait>,
+    /// Commands whose versions transactions have reverted that go on, in their order.
+    reverted: HashMap<TransactionId, Vec<Range<u64>>>,
+}
+
+impl All {
+    /// Whether a version was reverted though its writer goes on.
+    fn is_reverted(&self, version: &Blocker) -> bool {
+        let parts = self.reverted.get(&version.transaction());
+        let command = u64::from(version.command());
+        parts.is_some_and(|parts| parts.iter().rev().any(|part| part.contains(&command)))
+    }
 }
 
 /// What a transaction waits at.
@@ -61,6 +85,8 @@ struct Wait {
     at: WaitsAt,
     since: Timestamp,
     on: Vec<TransactionId>,
+    /// What `on` comes of; `None`: of what the waiter tells.
+    obstacle: Option<Obstacle>,
     bell: Arc<Condvar>,
     rung: bool,
     manners: Manners,
@@ -78,6 +104,17 @@ enum Manners {
 }
 
 impl Waits {
+    /// Nobody.
+    pub fn new(engine: Database, locks: Arc<RowLocks>) -> Self {
+        Self {
+            engine,
+            locks,
+            count: AtomicU32::new(0),
+            circles: AtomicU64::new(0),
+            all: Mutex::default(),
+        }
+    }
+
     /// A transaction has ended, or released locks: whoever waits for it looks again.
     pub fn ended(&self, id: TransactionId) {
         // W1: pairs with the fence of `wait`.
@@ -85,33 +122,55 @@ impl Waits {
         if self.count.load(Ordering::SeqCst) == 0 {
             return;
         }
-        let mut bells = Vec::new();
-        for wait in self.entered.lock().values_mut() {
-            if wait.on.contains(&id) {
-                wait.rung = true;
-                bells.push(wait.bell.clone());
-            }
-        }
-        // Without the latch: whoever wakes wants it first of all, and would go to sleep again.
-        for bell in bells {
-            bell.notify_one();
-        }
+        let mut all = self.all.lock();
+        let waits = all.entered.values_mut();
+        let bells = rung(waits.filter(|wait| wait.on.contains(&id)));
+        drop(all);
+        ring(bells);
     }
 
-    /// Waits until one of those that are in the way has ended; `in_the_way` says who they are, now. Returns at once if nobody is.
+    /// A transaction that goes on has reverted what these commands of its wrote: whoever waits for one of those versions looks again, and whoever
+    /// has met one and has not entered its wait yet finds that it need not. Noted until [`Waits::forget`].
+    pub fn reverted(&self, id: TransactionId, commands: Range<u64>) {
+        debug_assert!(!commands.is_empty(), "nothing was reverted");
+        let mut all = self.all.lock();
+        let parts = all.reverted.entry(id).or_default();
+        // What was reverted within, and what a statement reverted that is run again, is a part of it.
+        let mut whole = commands.clone();
+        while let Some(part) = parts.pop_if(|part| part.end >= whole.start) {
+            whole.start = whole.start.min(part.start);
+        }
+        parts.push(whole);
+        let is_gone = |wait: &&mut Wait| match &wait.obstacle {
+            Some(Obstacle::Writer(by)) => {
+                by.transaction() == id && commands.contains(&u64::from(by.command()))
+            }
+            _ => false,
+        };
+        let bells = rung(all.entered.values_mut().filter(is_gone));
+        drop(all);
+        ring(bells);
+    }
+
+    /// One that has noted what it has reverted has ended.
+    pub fn forget(&self, id: TransactionId) {
+        self.all.lock().reverted.remove(&id);
+    }
+
+    /// Waits until one of those that are in the way has ended. Returns at once if nobody is.
     ///
     /// # Errors
     /// `40P01` if they wait for `own`; `57014`, `57P01`, `55P03`.
     pub fn wait(
         &self,
         own: TransactionId,
-        in_the_way: &dyn Fn() -> Vec<TransactionId>,
+        obstacle: &Obstacle,
         waiting: &mut Waiting<'_>,
     ) -> Result<()> {
         waiting.start();
         self.count.fetch_add(1, Ordering::SeqCst);
-        let done = self.wait_counted(own, in_the_way, waiting);
-        self.entered.lock().remove(&own);
+        let done = self.wait_counted(own, obstacle, waiting);
+        self.all.lock().entered.remove(&own);
         self.count.fetch_sub(1, Ordering::SeqCst);
         self.counted(done)
     }
@@ -136,21 +195,22 @@ impl Waits {
         at: WaitsAt,
         on: Vec<TransactionId>,
     ) -> Result<()> {
-        let mut entered = self.entered.lock();
-        let before = entered.get(&own).map(|wait| wait.since);
+        let mut all = self.all.lock();
+        let before = all.entered.get(&own).map(|wait| wait.since);
         let wait = Wait {
             at,
             since: before.unwrap_or_else(clock_time),
             on,
+            obstacle: None,
             bell: Arc::new(Condvar::new()),
             rung: false,
             manners: Manners::Must,
         };
-        entered.insert(own, wait);
-        match closed(&mut entered, own) {
+        all.entered.insert(own, wait);
+        match self.closed(&mut all, own) {
             Some(circle) => {
                 // At once: others must not find the circle, too.
-                entered.remove(&own);
+                all.entered.remove(&own);
                 Err(deadlock(&circle))
             }
             None => Ok(()),
@@ -160,34 +220,35 @@ impl Waits {
     /// A transaction waits, by other means, behind those who wait at `ahead` now and have what it wants no more than it has. Says whether it goes past them: waiting would
     /// close a circle (W3).
     pub fn waits_behind(&self, own: TransactionId, at: WaitsAt, ahead: WaitsAt) -> bool {
-        let mut entered = self.entered.lock();
-        let before = entered.get(&own);
+        let mut all = self.all.lock();
+        let before = all.entered.get(&own);
         if before.is_some_and(|wait| wait.manners == Manners::GoesPast) {
             return true;
         }
         let since = before.map_or_else(clock_time, |wait| wait.since);
-        let waits = entered.iter();
+        let waits = all.entered.iter();
         let others = waits.filter(|(other, wait)| wait.at == ahead && **other != own);
         let wait = Wait {
             at,
             since,
             on: others.map(|(other, _)| *other).collect(),
+            obstacle: None,
             bell: Arc::new(Condvar::new()),
             rung: false,
             manners: Manners::Polite,
         };
-        entered.insert(own, wait);
+        all.entered.insert(own, wait);
         // Its own wait is in every circle that there is now: it is polite, so it is told to go past, or another is.
-        let circle = closed(&mut entered, own);
+        let circle = self.closed(&mut all, own);
         debug_assert!(circle.is_none(), "W3");
-        entered
+        all.entered
             .get(&own)
             .is_some_and(|wait| wait.manners == Manners::GoesPast)
     }
 
     /// It does not any more.
     pub fn waits_no_more(&self, own: TransactionId) {
-        self.entered.lock().remove(&own);
+        self.all.lock().entered.remove(&own);
     }
 
     /// How many circles ended a transaction.
@@ -197,8 +258,8 @@ impl Waits {
 
     /// All waits that go on.
     pub fn all(&self) -> Vec<ShownWait> {
-        let entered = self.entered.lock();
-        let waits = entered.iter().filter(|(_, wait)| !wait.rung);
+        let all = self.all.lock();
+        let waits = all.entered.iter().filter(|(_, wait)| !wait.rung);
         waits
             .map(|(transaction, wait)| ShownWait {
                 transaction: *transaction,
@@ -211,8 +272,8 @@ impl Waits {
 
     /// For whom a transaction waits; nobody if it does not.
     pub fn blockers_of(&self, own: TransactionId) -> Vec<TransactionId> {
-        let entered = self.entered.lock();
-        entered
+        let all = self.all.lock();
+        all.entered
             .get(&own)
             .filter(|wait| !wait.rung)
             .map_or_else(Vec::new, |wait| wait.on.clone())
@@ -221,17 +282,16 @@ impl Waits {
     fn wait_counted(
         &self,
         own: TransactionId,
-        in_the_way: &dyn Fn() -> Vec<TransactionId>,
+        obstacle: &Obstacle,
         waiting: &mut Waiting<'_>,
     ) -> Result<()> {
         let bell = Arc::new(Condvar::new());
         let since = clock_time();
         loop {
             waiting.look()?;
-            let mut entered = self.entered.lock();
+            let mut all = self.all.lock();
             fence(Ordering::SeqCst);
-            // Under the latch: it is innermost but for those of the engine's slots and of the locks' parts.
-            let on = in_the_way();
+            let on = self.in_the_way(&all, obstacle, own);
             if on.is_empty() {
                 return Ok(());
             }
@@ -239,38 +299,83 @@ impl Waits {
                 at: WaitsAt::Rows,
                 since,
                 on,
+                obstacle: Some(obstacle.clone()),
                 bell: bell.clone(),
                 rung: false,
                 manners: Manners::Must,
             };
-            entered.insert(own, wait);
-            if let Some(circle) = closed(&mut entered, own) {
+            all.entered.insert(own, wait);
+            if let Some(circle) = self.closed(&mut all, own) {
                 return Err(deadlock(&circle));
             }
-            let (entered, _) = bell.wait_timeout(entered, LOOK);
-            if entered.get(&own).is_some_and(|wait| wait.rung) {
+            let (all, _) = bell.wait_timeout(all, LOOK);
+            if all.entered.get(&own).is_some_and(|wait| wait.rung) {
                 return Ok(());
             }
         }
     }
+
+    /// Of whom an obstacle consists now. Under the latch: it is innermost but for those of the engine's slots and of the locks' parts.
+    fn in_the_way(&self, all: &All, obstacle: &Obstacle, own: TransactionId) -> Vec<TransactionId> {
+        match obstacle {
+            Obstacle::Writer(by) if all.is_reverted(by) || !self.engine.is_running(by) => {
+                Vec::new()
+            }
+            Obstacle::Writer(by) => vec![by.transaction()],
+            Obstacle::Holders(name, strength) => self.locks.blockers(name, own, *strength),
+        }
+    }
+
+    /// A circle that the wait of `own` closes, and in which nobody waits politely; who does is told to go past (W3).
+    fn closed(&self, all: &mut All, own: TransactionId) -> Option<Vec<TransactionId>> {
+        loop {
+            let circle = circle(&all.entered, own)?;
+            if self.drops_what_is_over(all, &circle) {
+                continue;
+            }
+            let polite = circle.iter().find_map(|id| {
+                let wait = all.entered.get(id)?;
+                (wait.manners == Manners::Polite).then_some(*id)
+            });
+            let Some(wait) = polite.and_then(|id| all.entered.get_mut(&id)) else {
+                return Some(circle);
+            };
+            wait.manners = Manners::GoesPast;
+            wait.on.clear();
+        }
+    }
+
+    /// Whether the circle goes over waits for others that are in nobody's way any more (W4): those are forgotten, and whoever waits so is rung.
+    fn drops_what_is_over(&self, all: &mut All, circle: &[TransactionId]) -> bool {
+        let nexts = circle.iter().cycle().skip(1);
+        let over = circle.iter().zip(nexts).find_map(|(id, next)| {
+            let obstacle = all.entered.get(id)?.obstacle.as_ref()?;
+            let on = self.in_the_way(all, obstacle, *id);
+            (!on.contains(next)).then_some((*id, on))
+        });
+        let Some((id, on)) = over else {
+            return false;
+        };
+        if let Some(wait) = all.entered.get_mut(&id) {
+            (wait.on, wait.rung) = (on, true);
+            wait.bell.notify_one();
+        }
+        true
+    }
 }
 
-/// A circle that the wait of `own` closes, and in which nobody waits politely; who does is told to go past (W3).
-fn closed(
-    entered: &mut HashMap<TransactionId, Wait>,
-    own: TransactionId,
-) -> Option<Vec<TransactionId>> {
-    loop {
-        let circle = circle(entered, own)?;
-        let polite = circle.iter().find_map(|id| {
-            let wait = entered.get(id)?;
-            (wait.manners == Manners::Polite).then_some(*id)
-        });
-        let Some(wait) = polite.and_then(|id| entered.get_mut(&id)) else {
-            return Some(circle);
-        };
-        wait.manners = Manners::GoesPast;
-        wait.on.clear();
+/// Marks waits as over; their bells. To be rung without the latch: whoever wakes wants it first of all, and would go to sleep again.
+fn rung<'w>(waits: impl Iterator<Item = &'w mut Wait>) -> Vec<Arc<Condvar>> {
+    let waits = waits.map(|wait| {
+        wait.rung = true;
+        wait.bell.clone()
+    });
+    waits.collect()
+}
+
+fn ring(bells: Vec<Arc<Condvar>>) {
+    for bell in bells {
+        bell.notify_one();
     }
 }
 

@@ -11,7 +11,7 @@ use crate::roles::Rights;
 use crate::sqlstate;
 use crate::system::part_text;
 use smallvec::SmallVec;
-use vellum::{Newest, Transaction};
+use vellum::{Blocker, Newest, Transaction};
 use vellum_row::{Assigned, Value, ValueRef, compare, output};
 
 /// A unique index has the columns already.
@@ -21,6 +21,8 @@ pub(crate) struct Duplicate {
     pub index: usize,
     /// Key of the row that has them.
     pub row_key: Vec<u8>,
+    /// Another transaction, which is running, writes that row or its entry: how it ends, and what it does until then, decides whether this is one.
+    pub unsettled: Option<Blocker>,
 }
 
 /// Adds a row. `Err(Duplicate)` inside `Ok` if a unique index has its columns: some of it may be written then.
@@ -39,10 +41,9 @@ pub(crate) fn insert(
     for (number, index) in table.indexes.iter().enumerate() {
         if index.keeps_apart()
             && index.storage.is_some()
-            && let Some(row_key) = find_duplicate(transaction, shape, number, values)?
+            && let Some(duplicate) = find_duplicate(transaction, shape, number, values)?
         {
-            let index = number;
-            return Ok(Err(Duplicate { index, row_key }));
+            return Ok(Err(duplicate));
         }
     }
     let mut row = Vec::with_capacity(256);
@@ -50,9 +51,11 @@ pub(crate) fn insert(
     loop {
         match transaction.insert(storage, key, &row) {
             Err(vellum::Error::KeyExists { .. }) if shape.has_key() => {
+                // It is committed, or this transaction's: who writes it else is a conflict.
                 return Ok(Err(Duplicate {
                     index: 0,
                     row_key: key.clone(),
+                    unsettled: None,
                 }));
             }
             // No key that the user knows of: any other does as well.
@@ -136,7 +139,7 @@ fn insert_entries(
                 let found = transaction.get(storage, key, <[u8]>::to_vec)?;
                 let found = found.unwrap_or_default();
                 let row_key = primary_key_of(key, &found).unwrap_or_default().to_vec();
-                duplicate = Some(Duplicate { index, row_key });
+                duplicate = Some(held_by(transaction, shape, index, row_key)?);
                 Ok(false)
             }
             done => Ok(done.map(|()| true)?),
@@ -170,14 +173,14 @@ fn each_entry(
     Ok(())
 }
 
-/// The row that has the columns of a unique index already, as far as a look tells. An entry that somebody else has removed since, committed or
-/// not, has nothing to say (R14): the index itself does when the entry is inserted.
+/// The row that has the columns of a unique index already, as far as a look tells. An entry that somebody else has removed and committed since has
+/// nothing to say (R14): the index itself does when the entry is inserted. One above which an uncommitted version stands, live or not, is unsettled.
 fn find_duplicate(
     transaction: &Transaction,
     shape: &Shape,
     number: usize,
     values: &[Value],
-) -> Result<Option<Vec<u8>>> {
+) -> Result<Option<Duplicate>> {
     let index = &shape.table().indexes[number];
     let Some(storage) = &index.storage else {
         return Ok(None);
@@ -196,12 +199,39 @@ fn find_duplicate(
     let Some(value) = found else {
         return Ok(None);
     };
-    let live = match transaction.newest(storage, &key)? {
-        Newest::Nothing => false,
-        Newest::Seen { live } | Newest::Committed { live } | Newest::Running { live, .. } => live,
+    let row_key = || primary_key_of(&key, &value).map(<[u8]>::to_vec);
+    match transaction.newest(storage, &key)? {
+        Newest::Nothing | Newest::Seen { live: false } | Newest::Committed { live: false } => {
+            Ok(None)
+        }
+        Newest::Seen { live: true } | Newest::Committed { live: true } => {
+            held_by(transaction, shape, number, row_key()?).map(Some)
+        }
+        Newest::Running { by, .. } => Ok(Some(Duplicate {
+            index: number,
+            row_key: row_key()?,
+            unsettled: Some(by),
+        })),
+    }
+}
+
+/// The row of this key has the columns of an index. Whoever is writing it may yet take it away, or give it others.
+fn held_by(
+    transaction: &Transaction,
+    shape: &Shape,
+    index: usize,
+    row_key: Vec<u8>,
+) -> Result<Duplicate> {
+    let storage = shape.table().storage.table(transaction)?;
+    let unsettled = match transaction.newest(storage, &row_key)? {
+        Newest::Running { by, .. } => Some(by),
+        _ => None,
     };
-    let row_key = live.then(|| primary_key_of(&key, &value)).transpose()?;
-    Ok(row_key.map(<[u8]>::to_vec))
+    Ok(Duplicate {
+        index,
+        row_key,
+        unsettled,
+    })
 }
 
 /// The row that stands in the way of these columns in one index, as [`insert`] would find it.
@@ -214,16 +244,16 @@ pub(crate) fn duplicate_in(
     index: usize,
     values: &[Value],
 ) -> Result<Option<Duplicate>> {
-    let row_key = if shape.table().indexes[index].storage.is_some() {
-        find_duplicate(transaction, shape, index, values)?
-    } else {
-        let mut key = Vec::new();
-        shape.keys[index].encode(RowRef::Values(values), &mut key)?;
-        let storage = shape.table().storage.table(transaction)?;
-        let found = transaction.get(storage, &key, |_| ())?;
-        found.map(|()| key)
-    };
-    Ok(row_key.map(|row_key| Duplicate { index, row_key }))
+    if shape.table().indexes[index].storage.is_some() {
+        return find_duplicate(transaction, shape, index, values);
+    }
+    let mut key = Vec::new();
+    shape.keys[index].encode(RowRef::Values(values), &mut key)?;
+    let storage = shape.table().storage.table(transaction)?;
+    match transaction.get(storage, &key, |_| ())? {
+        Some(()) => held_by(transaction, shape, index, key).map(Some),
+        None => Ok(None),
+    }
 }
 
 /// Takes a row away with its entries.

@@ -582,12 +582,9 @@ impl Session {
             .map(|(.., values)| values.as_slice())
             .collect();
         let mut sets = Sets {
-            lists: &lists,
-            bound: Some(&copy.bound),
-            again: None,
             ready: copy.ready,
             way,
-            at: 0,
+            ..Sets::of(&lists, Some(&copy.bound))
         };
         let done = self.run_each(&copy.insert, &mut sets, &[], Output::Drop);
         match done {

@@ -1,14 +1,15 @@
 //! Cursors: DECLARE, FETCH, MOVE, CLOSE.
 //!
-//! A cursor's query is run when it is declared, in the statement's snapshot, and its rows are kept (`row_store`), those beyond `work_mem` in a file: so
-//! every cursor can go both ways and outlive its transaction. Values are kept, not their forms, so that each FETCH is answered in the formats that it
-//! asks for.
+//! A cursor's query is run in the snapshot of its DECLARE, as far as its rows are asked for if it can be run in pieces (`pieces`), else to its end. What was read is kept (`row_store`),
+//! beyond `work_mem` in a file: so every cursor can go both ways, and one WITH HOLD, whose query is run at once, outlives its transaction. Values are kept, not their forms, so that each
+//! FETCH is answered in the formats that it asks for.
 //!
 //! Invariants:
 //! - K1 A cursor without HOLD is gone when its transaction ends; one WITH HOLD when the transaction that declared it rolls back.
 //! - K2 ROLLBACK TO a savepoint takes cursors along that were declared after it.
 
 use super::encode::Stored;
+use super::pieces::Rest;
 use super::row_store::RowStore;
 use super::run::{Given, Output, Prepared};
 use super::{Progress, Session, clock_time, gone, no_portal};
@@ -29,7 +30,10 @@ use vellum_row::datetime::Timestamp;
 struct Cursor {
     fields: Arc<[Field]>,
     stored: Stored,
+    /// Those that were read.
     rows: RowStore,
+    /// The others.
+    rest: Option<Box<Rest>>,
     /// Where it stands: 0 before the first row, `n` on the n-th, one more than there are behind the last.
     at: u64,
     /// NO SCROLL: never back.
@@ -187,6 +191,22 @@ impl Cursor {
         each(&self.stored, self.rows.row(self.at - 1)?)
     }
 
+    /// How many rows have to be read to go there; `None`: all.
+    fn wanted(&self, direction: &FetchDirection) -> Result<Option<u64>> {
+        use FetchDirection as D;
+        let ahead = |by: i64| Some(self.at.saturating_add(u64::try_from(by).unwrap_or(0)));
+        Ok(match direction {
+            D::Next => ahead(1),
+            D::First => Some(1),
+            D::Prior | D::BackwardAll => Some(0),
+            D::Last | D::All | D::ForwardAll => None,
+            D::Count { limit } | D::Relative { limit } => ahead(number(limit)?),
+            D::Forward { limit } => ahead(limit.as_ref().map_or(Ok(1), number)?),
+            D::Backward { limit } => ahead(limit.as_ref().map_or(Ok(1), number)?.saturating_neg()),
+            D::Absolute { limit } => u64::try_from(number(limit)?).ok(),
+        })
+    }
+
     /// Where a direction leads.
     fn step(&self, direction: &FetchDirection) -> Result<Step> {
         use FetchDirection as D;
@@ -336,13 +356,20 @@ impl Session {
             bound: Some(&program),
             ..given
         };
-        self.run_program(inner, given, &[], Output::Store(&mut rows, &stored.schema))?;
+        let rest = match hold {
+            true => None,
+            false => self.begin_pieces(&program, given.values)?,
+        };
+        if rest.is_none() {
+            self.run_program(inner, given, &[], Output::Store(&mut rows, &stored.schema))?;
+        }
         let number = self.cursors.declared;
         self.cursors.declared += 1;
         let cursor = Cursor {
             fields,
             stored,
             rows,
+            rest,
             at: 0,
             forward_only: declare.scroll == Some(false),
             format: match declare.binary {
@@ -382,6 +409,9 @@ impl Session {
             let count = forward(direction)?;
             return self.fetch_portal(&name, count, (moves, describe), formats, sink);
         }
+        let found = self.cursors.by_name.get(&name);
+        let wanted = found.ok_or_else(|| no_cursor(&name))?.wanted(direction)?;
+        self.read_cursor(&name, wanted)?;
         let found = self.cursors.by_name.get_mut(&name);
         let cursor = found.ok_or_else(|| no_cursor(&name))?;
         let step = cursor.step(direction)?;
@@ -400,6 +430,27 @@ impl Session {
         }
         let told = self.tell_cursor(&name, step, formats, sink)?;
         Ok(CommandTag::counted("FETCH", told))
+    }
+
+    /// Reads on until so many rows of a cursor were read, or all.
+    ///
+    /// # Errors
+    /// The query's.
+    fn read_cursor(&mut self, name: &str, wanted: Option<u64>) -> Result<()> {
+        let lacks = |cursor: &Cursor| {
+            let enough = wanted.is_some_and(|wanted| cursor.rows.len() >= wanted);
+            cursor.rest.is_some() && !enough
+        };
+        if !self.cursors.by_name.get(name).is_some_and(lacks) {
+            return Ok(());
+        }
+        // Nothing that is run in pieces asks for cursors.
+        let Some(mut cursor) = self.cursors.by_name.remove(name) else {
+            return Ok(());
+        };
+        let done = self.read_pieces(&mut cursor.rest, wanted, (&mut cursor.rows, &cursor.stored));
+        self.cursors.by_name.insert(name.to_owned(), cursor);
+        done
     }
 
     /// Moves a cursor and tells the rows that are passed; returns how many these are.
@@ -434,7 +485,9 @@ impl Session {
         sink: &mut dyn Sink,
     ) -> Result<Progress> {
         let found = self.cursors.by_name.get(name);
-        let text = found.ok_or_else(|| no_portal(name))?.text.clone();
+        let (text, at) = found
+            .map(|cursor| (cursor.text.clone(), cursor.at))
+            .ok_or_else(|| no_portal(name))?;
         self.refuse_in_failed_block()?;
         self.activity.runs(&text);
         self.start_statement()?;
@@ -443,6 +496,8 @@ impl Session {
         } else {
             i64::from(max_rows)
         };
+        let wanted = (max_rows > 0).then(|| at.saturating_add(u64::from(max_rows)));
+        self.read_cursor(name, wanted)?;
         let told = self.tell_cursor(name, Step::By(by), &[], sink)?;
         self.pipelined = true;
         if max_rows > 0 && told == u64::from(max_rows) {

@@ -52,6 +52,7 @@ mod notices;
 mod options;
 mod parameters;
 mod passive_settings;
+mod pieces;
 mod plans;
 mod portal_rows;
 mod portals;

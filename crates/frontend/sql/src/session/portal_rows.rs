@@ -1,11 +1,13 @@
 //! Rows of portals: up to as many as an Execute asks for, and the rest of them with the next one.
 //!
-//! What is asked for all at once is told as it comes. Else a statement is run to its end, and its rows are kept (`row_store`): queries, changes with
-//! RETURNING, and commands that return rows, as EXPLAIN, SHOW, FETCH and EXECUTE do. Cursors that DECLARE has made are portals too, and the other way round.
+//! What is asked for all at once is told as it comes. A query that can be run in pieces (`pieces`) is run as far as its rows are asked for. Else a statement is run to its end, and its rows
+//! are kept (`row_store`): other queries, changes with RETURNING, and commands that return rows, as EXPLAIN, SHOW, FETCH and EXECUTE do. Cursors that DECLARE has made are portals too, and the other way round.
 
 use super::cursor::is_move;
 use super::encode::Stored;
 use super::extended::{Portal, cannot_be_run};
+use super::named::check_columns;
+use super::pieces::Rest;
 use super::row_store::RowStore;
 use super::run::{Output, Prepared};
 use super::simple::is_program;
@@ -37,6 +39,8 @@ struct Kept {
     rows: RowStore,
     /// What they are kept as; `None`: as they are told. Commands have texts only, which are the same in binary.
     stored: Option<Stored>,
+    /// Those that were not read yet.
+    rest: Option<Box<Rest>>,
 }
 
 impl Found {
@@ -129,6 +133,7 @@ impl Session {
             return Ok(Progress::Complete);
         };
         let count = (max_rows > 0).then_some(u64::from(max_rows));
+        self.read_on(found, count)?;
         let (told, all) = self.tell_found(found, count, &portal.formats, sink)?;
         if !all {
             return Ok(Progress::Suspended);
@@ -193,7 +198,42 @@ impl Session {
         })
     }
 
-    /// Runs a portal to its end and keeps its rows.
+    /// Reads on until so many rows of a portal can be told, or all.
+    ///
+    /// # Errors
+    /// The query's, where there is no row before it.
+    fn read_on(&mut self, found: &mut Found, count: Option<u64>) -> Result<()> {
+        let Some(kept) = &mut found.rows else {
+            return Ok(());
+        };
+        let Some(stored) = kept.stored.as_ref().filter(|_| kept.rest.is_some()) else {
+            return Ok(());
+        };
+        let left = kept.rows.len() - found.fetched;
+        if count.is_some_and(|count| count <= left) {
+            return Ok(());
+        }
+        // It goes forward only: what was told is not kept.
+        let first = std::mem::take(&mut found.fetched);
+        let mut unfetched = Vec::new();
+        for number in first..first + left {
+            unfetched.push(kept.rows.row(number)?.to_vec());
+        }
+        kept.rows.clear();
+        for row in &unfetched {
+            kept.rows.push(row)?;
+        }
+        match self.read_pieces(&mut kept.rest, count, (&mut kept.rows, stored)) {
+            Err(error) if error.is_of_data() && kept.rows.len() > 0 => {
+                kept.rest = None;
+                found.failure = Some(error);
+                Ok(())
+            }
+            done => done,
+        }
+    }
+
+    /// Runs a portal and keeps its rows: to its end, unless it is run in pieces.
     ///
     /// # Errors
     /// The statement's.
@@ -204,12 +244,21 @@ impl Session {
         sink: &mut dyn Sink,
     ) -> Result<()> {
         let mut rows = RowStore::new(self.shared.queries.clone(), self.work_memory());
-        let mut stored = None;
+        let (mut stored, mut rest) = (None, None);
         let (columns, tag, failure) = match own(portal) {
             Some(program) => {
                 self.start_statement()?;
                 let stored = stored.insert(Stored::of(program)?);
-                self.find_by_program(portal, (&**prepared, &**program), (&mut rows, stored))?
+                let now = self.program_for(prepared, Some(program))?;
+                check_columns(program, &now)?;
+                rest = self.begin_pieces(&now, &portal.params)?;
+                match &rest {
+                    Some(_) => (now.columns.len(), CommandTag::counted("SELECT", 0), None),
+                    None => {
+                        let program = (&**prepared, &**program);
+                        self.find_by_program(portal, program, (&mut rows, stored))?
+                    }
+                }
             }
             None => {
                 let fields = self.command_fields(&prepared.statement)?;
@@ -223,7 +272,7 @@ impl Session {
             }
         };
         portal.found = Some(Found {
-            rows: Some(Box::new(Kept { rows, stored })),
+            rows: Some(Box::new(Kept { rows, stored, rest })),
             fetched: 0,
             columns: u16::try_from(columns).unwrap_or(u16::MAX),
             tag,
@@ -331,6 +380,7 @@ impl Session {
         }
         let mut told = 0;
         if let Some(found) = &mut portal.found {
+            self.read_on(found, count)?;
             (told, _) = match moves {
                 true => found.take(count, |_, _| Ok(()))?,
                 false => self.tell_found(found, count, formats, sink)?,

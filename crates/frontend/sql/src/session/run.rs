@@ -3,6 +3,7 @@
 
 use super::encode::{encode, format_of, special_columns};
 use super::environment::Env;
+use super::pieces::{Piece, Rest};
 use super::row_store::RowStore;
 use super::{Session, TransactionStatus, Waiting, gone};
 use crate::catalog::{Catalog, Mode, Oid, PG_CATALOG, Version};
@@ -91,6 +92,8 @@ pub(super) enum Output<'o> {
     Tell(&'o mut dyn Sink, bool),
     /// Kept as rows of this schema.
     Store(&'o mut RowStore, &'o Schema),
+    /// The same of some of them, where the query goes on at its place.
+    Piece(&'o mut RowStore, &'o Schema, &'o mut Piece),
     /// Nowhere.
     Drop,
     /// Kept as values, against the statement's memory.
@@ -144,6 +147,23 @@ pub(super) struct Sets<'a> {
     pub way: Way,
     /// Number of the list that it runs for, or has failed for.
     pub at: usize,
+    /// What is read of it piece by piece, if it is.
+    pub rest: Option<&'a Rest>,
+}
+
+impl<'a> Sets<'a> {
+    /// It runs once for each of these.
+    pub fn of(lists: &'a [&'a [Value]], bound: Option<&'a Arc<Program>>) -> Self {
+        Self {
+            lists,
+            bound,
+            again: None,
+            ready: false,
+            way: Way::Insert,
+            at: 0,
+            rest: None,
+        }
+    }
 }
 
 impl Session {
@@ -349,14 +369,8 @@ impl Session {
         formats: &[Format],
         output: Output<'_>,
     ) -> Result<CommandTag> {
-        let mut sets = Sets {
-            lists: &[given.values],
-            bound: given.bound,
-            again: None,
-            ready: false,
-            way: Way::Insert,
-            at: 0,
-        };
+        let lists = [given.values];
+        let mut sets = Sets::of(&lists, given.bound);
         self.run_each(prepared, &mut sets, formats, output)
     }
 
@@ -455,13 +469,9 @@ impl Session {
         };
         let met = || open.transaction.take_blocker().map(Obstacle::Writer);
         let obstacle = waiting.take_obstacle().or_else(met);
-        open.undo_statement(&shared, point)?;
+        open.undo_statement(point)?;
         match obstacle {
-            Some(obstacle) => {
-                let own = open.held.own();
-                let in_the_way = || obstacle.blockers(&shared.engine, &shared.locks, own);
-                shared.waits.wait(own, &in_the_way, waiting)?;
-            }
+            Some(obstacle) => shared.waits.wait(open.held.own(), &obstacle, waiting)?,
             None if open.characteristics.repeatable => return Ok(false),
             None => waiting.look_cancelled()?,
         }
@@ -494,7 +504,7 @@ impl Session {
         Ok(true)
     }
 
-    fn run_once(
+    pub(super) fn run_once(
         &mut self,
         program: &Program,
         sets: &mut Sets<'_>,
@@ -509,7 +519,7 @@ impl Session {
         self.settings.forms.now = open.now;
         let forms = &self.settings.forms;
         let look = || waiting.borrow_mut().look_cancelled();
-        let others = (&self.shared.waits, &self.shared.activities);
+        let others = (&*self.shared.waits, &self.shared.activities);
         let take_advisory = |lock| open.advisory.take(lock, others, &mut waiting.borrow_mut());
         let notices = RefCell::default();
         let (said, settings_said) = (RefCell::default(), RefCell::default());
@@ -570,6 +580,10 @@ impl Session {
         );
         run.ready = sets.ready;
         run.way.set(sets.way);
+        if let Some(rest) = sets.rest {
+            run.transaction = rest.transaction.as_ref().unwrap_or(run.transaction);
+            run.place = Some(&rest.place);
+        }
         for (number, params) in sets.lists.iter().enumerate() {
             sets.at = number;
             run.takes(params);
@@ -598,6 +612,12 @@ impl Session {
                     rows.push(body)?;
                     return Ok(Flow::More);
                 }
+                if let Output::Piece(rows, schema, piece) = output {
+                    let values: Vec<ValueRef<'_>> = row.iter().map(|out| out.as_ref()).collect();
+                    schema.encode(&values, body)?;
+                    rows.push(body)?;
+                    return Ok(Flow::enough_if(piece.is_enough(body.len())));
+                }
                 for (number, value) in row.iter().enumerate() {
                     let format = format_of(formats, number);
                     match special.get(number) {
@@ -617,8 +637,11 @@ impl Session {
                         let new = || RowStore::new(self.shared.queries.clone(), memory);
                         kept.get_or_insert_with(new).push(body)?;
                     }
-                    Output::Store(..) | Output::Values(_) | Output::First { .. } | Output::Drop => {
-                    }
+                    Output::Store(..)
+                    | Output::Piece(..)
+                    | Output::Values(_)
+                    | Output::First { .. }
+                    | Output::Drop => {}
                 }
                 Ok(Flow::More)
             };
@@ -650,7 +673,7 @@ impl Session {
                     Output::Store(..) if !writes && error.is_of_data() => {}
                     Output::Store(rows, _) => rows.clear(),
                     Output::Values(rows) | Output::First { rows, .. } => rows.clear(),
-                    Output::Tell(..) | Output::Drop => {}
+                    Output::Tell(..) | Output::Piece(..) | Output::Drop => {}
                 }
                 return Err(error);
             }

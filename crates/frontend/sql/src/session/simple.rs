@@ -5,7 +5,6 @@ use super::plans::Known;
 use super::run::{Given, Output, Prepared, Sets};
 use super::{Progress, Session, TransactionStatus, gone};
 use crate::error::{Fields, Result, SqlError};
-use crate::exec::Way;
 use crate::parse::{self, Normalized, with_stack};
 use crate::sqlstate;
 use crate::wire::Sink;
@@ -129,13 +128,10 @@ impl Session {
         if !fits {
             return Ok(None);
         }
+        let lists = [values.as_slice()];
         let mut sets = Sets {
-            lists: &[values.as_slice()],
-            bound: Some(&program),
             again: Some(false),
-            ready: false,
-            way: Way::Insert,
-            at: 0,
+            ..Sets::of(&lists, Some(&program))
         };
         let done = self.run_each(&prepared, &mut sets, &[], Output::Tell(sink, true));
         if sets.again == Some(true) {

@@ -71,13 +71,10 @@ impl Session {
         };
         let oids: Vec<u32> = types.iter().map(|ty| ty.oid()).collect();
         let prepared = Self::prepare_one(&text, statement, &oids);
+        let lists = [given.values];
         let mut sets = Sets {
-            lists: &[given.values],
-            bound: None,
-            again: None,
-            ready: false,
             way,
-            at: 0,
+            ..Sets::of(&lists, None)
         };
         let done = self.run_each(&prepared, &mut sets, &[], Output::Drop)?;
         Ok(CommandTag::counted("SELECT", done.rows()))

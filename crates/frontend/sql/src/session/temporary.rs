@@ -131,8 +131,7 @@ impl Session {
             if let Some(blocker) = blocker {
                 let own = open.held.own();
                 let writer = Obstacle::Writer(blocker);
-                let in_the_way = || writer.blockers(&self.shared.engine, &self.shared.locks, own);
-                self.shared.waits.wait(own, &in_the_way, &mut waiting)?;
+                self.shared.waits.wait(own, &writer, &mut waiting)?;
             } else {
                 waiting.look_cancelled()?;
             }

@@ -192,7 +192,7 @@ impl Open {
         };
         let transaction = shared.catalog.with_snapshot(known, begin)?;
         let session = session.map(|session| session.activity);
-        let held = HeldLocks::new(shared.locks.clone(), transaction.id());
+        let held = HeldLocks::new(shared.locks.clone(), shared.waits.clone(), transaction.id());
         let now = clock_time();
         if let Some(session) = session {
             session.is_in(transaction.id(), now);
@@ -288,15 +288,20 @@ impl Open {
     ///
     /// # Errors
     /// Storage errors.
-    pub fn undo_statement(&mut self, shared: &Shared, point: &Point) -> Result<()> {
-        self.transaction.rollback_to(&point.at)?;
+    pub fn undo_statement(&mut self, point: &Point) -> Result<()> {
+        self.revert_to(&point.at)?;
         self.advisory.undo_statement(point.advisory);
         self.saying.go_back(point.said);
         self.deferred.get_mut().go_back(point.deferred);
-        if self.held.count() > point.locks {
-            self.held.release_to(point.locks);
-            shared.waits.ended(self.held.own());
-        }
+        self.held.release_to(point.locks);
+        Ok(())
+    }
+
+    /// Takes back what was written behind a point, and tells those that have met it.
+    fn revert_to(&self, at: &Savepoint) -> Result<()> {
+        let commands = self.transaction.commands_since(at);
+        self.transaction.rollback_to(at)?;
+        self.held.reverted(commands);
         Ok(())
     }
 
@@ -317,7 +322,7 @@ impl Open {
     /// # Errors
     /// Storage errors.
     pub fn undo_definition(&mut self, shared: &Shared, point: &DefinitionPoint) -> Result<()> {
-        self.undo_statement(shared, &point.statement)?;
+        self.undo_statement(&point.statement)?;
         self.take_changes_back(shared, &point.catalog, point.changes);
         Ok(())
     }
@@ -604,12 +609,11 @@ impl Open {
         let (catalog, changes) = (mark.catalog.clone(), mark.changes);
         let beside = mark.beside;
         self.characteristics.read_only = mark.read_only;
-        self.transaction.rollback_to(&mark.at)?;
+        self.revert_to(&mark.at)?;
         self.held.release_to(mark.locks);
         self.advisory.release_to(mark.advisory);
         self.saying.go_back(mark.said);
         self.deferred.get_mut().go_back_to(&mark.deferred);
-        shared.waits.ended(self.held.own());
         self.take_changes_back(shared, &catalog, changes);
         Ok(beside)
     }

@@ -3,6 +3,7 @@
 use super::client::{Client, Heard, database};
 use std::thread::{self, JoinHandle};
 use vellum_sql::{SessionOptions, SqlDatabase};
+use vellum_sync::test_point::TestPoints;
 
 /// Clients 1, 2, … of one database.
 fn clients<const N: usize>() -> (SqlDatabase, [Client; N]) {
@@ -23,9 +24,19 @@ fn clients<const N: usize>() -> (SqlDatabase, [Client; N]) {
 }
 
 /// A client that says something on a thread of its own. SQLSTATE of its error, or none.
-fn says(mut client: Client, sql: &str) -> JoinHandle<(Client, Option<String>)> {
-    let sql = sql.to_owned();
+fn says(client: Client, sql: &str) -> JoinHandle<(Client, Option<String>)> {
+    says_at(client, sql, &TestPoints::new())
+}
+
+/// The same, on a thread that listens to test points.
+fn says_at(
+    mut client: Client,
+    sql: &str,
+    points: &TestPoints,
+) -> JoinHandle<(Client, Option<String>)> {
+    let (sql, points) = (sql.to_owned(), points.clone());
     thread::spawn(move || {
+        let _entered = points.enter();
         let done = client.session.simple_query(&sql, &mut Heard::default());
         let state = done.err().map(|error| error.sqlstate().to_string());
         (client, state)
@@ -124,6 +135,97 @@ fn whoever_closes_a_circle_over_gates_names_and_rows_gives_up() {
         assert_eq!(told, None, "{first}; {second}; {waits}; {closes}");
         assert_eq!(c.ok("select deadlocks from pg_stat_database"), "1");
     }
+}
+
+const PLACED: &str = "row locks: a version was placed";
+const MET: &str = "row locks: a writer was met";
+
+/// Who holds the row meets the version that another has placed, and is about to take back because of that very lock.
+#[test]
+fn regress_no_circle_goes_over_a_version_that_was_taken_back() {
+    for (lock, change) in [
+        ("update", "update t set n = 5 where id = 1"),
+        ("update", "delete from t where id = 1"),
+        ("share", "update t set n = 5 where id = 1"),
+        ("share", "select n from t where id = 1 for update"),
+        ("no key update", "select n from t where id = 1 for share"),
+    ] {
+        let (_database, [mut a, b, mut c]) = clients();
+        a.ok("create table t (id int primary key, n int); insert into t values (1, 1)");
+        a.ok(&format!("begin; select n from t where id = 1 for {lock}"));
+        let points = TestPoints::new();
+        let placed = points.pause(PLACED);
+        let deletes = says_at(b, "delete from t where id = 1", &points);
+        placed.wait_reached();
+        let changes = says(a, change);
+        until(&mut c, BLOCKING, "{2}");
+        placed.release();
+        let (mut a, told) = changes.join().unwrap();
+        assert_eq!(told, None, "{lock}; {change}");
+        a.ok("commit");
+        let (_, told) = deletes.join().unwrap();
+        assert_eq!(told, None, "{lock}; {change}");
+        assert_eq!(c.ok("select count(*) from t"), "0");
+        assert_eq!(c.ok("select deadlocks from pg_stat_database"), "0");
+    }
+}
+
+/// Of two that step back from each other one waits for a lock that the other has not given back yet, and then does.
+#[test]
+fn regress_no_circle_goes_over_a_lock_that_was_given_back() {
+    for ends in ["rollback", "commit"] {
+        let (_database, [b, a, mut c]) = clients();
+        c.ok("create table t (id int primary key, n int); insert into t values (1, 1)");
+        let points = TestPoints::new();
+        let placed = points.pause(PLACED);
+        let deletes = says_at(b, "begin; delete from t where id = 1", &points);
+        placed.wait_reached();
+        let met = points.pause(MET);
+        let locks = says_at(a, "begin; select n from t where id = 1 for update", &points);
+        met.wait_reached();
+        placed.release();
+        until(&mut c, BLOCKING, "{2}");
+        met.release();
+        // Whichever of them comes first.
+        let finish = |thread: JoinHandle<(Client, Option<String>)>| {
+            thread::spawn(move || {
+                let (mut client, told) = thread.join().unwrap();
+                assert_eq!(told, None, "{ends}");
+                client.ok(ends);
+            })
+        };
+        for finished in [finish(deletes), finish(locks)] {
+            finished.join().unwrap();
+        }
+        let left = if ends == "commit" { "0" } else { "1" };
+        assert_eq!(c.ok("select count(*) from t"), left);
+        assert_eq!(c.ok("select deadlocks from pg_stat_database"), "0");
+    }
+}
+
+/// Nobody waits for what was taken back with a savepoint, though its writer goes on: who has met it, and who comes to wait only then.
+#[test]
+fn regress_nobody_waits_for_what_a_savepoint_took_back() {
+    let (_database, [mut a, mut b, mut c]) = clients();
+    a.ok("set lock_timeout = '30s'");
+    b.ok("create table t (id int primary key, n int); insert into t values (1, 1), (2, 2)");
+    b.ok("begin; update t set n = 3 where id = 2; savepoint s; update t set n = 5 where id = 1");
+    let points = TestPoints::new();
+    let met = points.pause(MET);
+    let locks = says_at(a, "select n from t where id = 1 for update", &points);
+    met.wait_reached();
+    b.ok("rollback to s");
+    met.release();
+    let (a, told) = locks.join().unwrap();
+    assert_eq!(told, None);
+    b.ok("update t set n = 5 where id = 1");
+    let locks = says(a, "select n from t where id = 1 for update");
+    until(&mut c, BLOCKING, "{2}");
+    b.ok("rollback to s");
+    let (_, told) = locks.join().unwrap();
+    assert_eq!(told, None);
+    b.ok("commit");
+    assert_eq!(c.ok("select n from t order by id"), "1\n3");
 }
 
 #[test]
