@@ -126,11 +126,21 @@ fn without_holders<'a>(arguments: &[&'a str]) -> Vec<&'a str> {
     let mut kept = Vec::new();
     let mut rest = arguments.iter();
     while let Some(argument) = rest.next() {
-        match *argument {
-            "--holder" | "--holders" | "--scan-at" | "--release-snapshot-at" => {
-                rest.next();
+        let (name, is_whole) = match argument.split_once('=') {
+            Some((name, _)) => (name, true),
+            None => (*argument, false),
+        };
+        match name {
+            "--holder"
+            | "--holders"
+            | "--scan-at"
+            | "--release-snapshot-at"
+            | "--hold-snapshot-at" => {
+                if !is_whole {
+                    rest.next();
+                }
             }
-            other => kept.push(other),
+            _ => kept.push(*argument),
         }
     }
     kept
@@ -168,8 +178,9 @@ mod tests {
             "10",
             "--keys",
             "100",
-            "--scan-at",
-            "1,2",
+            "--scan-at=1,2",
+            "--hold-snapshot-at",
+            "3",
             "--no-check",
         ];
         assert_eq!(without_holders(&all), ["--keys", "100", "--no-check"]);

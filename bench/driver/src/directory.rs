@@ -5,7 +5,7 @@
 //! directory with files and without it is somebody's. Vellum's databases tell what they are themselves: one that has no marker was made
 //! outside of the bench, may be measured, and gets none.
 //!
-//! Concurrency: whoever has a directory holds a lock of the kernel on it, which ends with the process; Vellum takes that lock itself. A
+//! Concurrency: whoever has a directory holds a lock of the kernel on it, which ends with the process; Vellum locks its file `LOCK` itself. A
 //! series of runs holds one on a file beside the directory that its runs make and that it removes.
 
 use crate::Failure;
@@ -21,7 +21,9 @@ use std::path::{Path, PathBuf};
 /// Names the engine of a directory.
 const MARKER: &str = "vellum-bench.engine";
 /// Files that every database of Vellum has, or one that it was interrupted in making; it refuses others' directories itself, too.
-const VELLUMS: [&str; 3] = ["control", "control.tmp", "LOCK"];
+const VELLUMS: [&str; 3] = ["control", "control.tmp", LOCK];
+/// That which an open one has locked.
+const LOCK: &str = "LOCK";
 
 /// A directory that is a run's for as long as this is there.
 #[derive(Debug)]
@@ -161,12 +163,15 @@ impl Series {
         Ok(())
     }
 
-    /// Behind a run: removes what it has left, unless somebody else is there now.
+    /// Behind a run that has had the directory: removes what it has left, unless somebody else is there now.
     pub(crate) fn clear(&self) -> Result<(), Failure> {
         if !self.data.exists() {
             return Ok(());
         }
         let _lock = lock(&self.data)?;
+        // A database of Vellum that is open has this one.
+        let own = self.data.join(LOCK);
+        let _own = own.is_file().then(|| lock(&own)).transpose()?;
         fs::remove_dir_all(&self.data).map_err(failed("remove", &self.data))
     }
 }

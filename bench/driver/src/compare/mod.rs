@@ -144,7 +144,10 @@ pub(crate) fn compare(
             let result = catch_unwind(measured)
                 .unwrap_or_else(|panic| Err(Failure::panicked(panic.as_ref())));
             // Whatever a run that failed has left goes, too: the next one begins with nothing.
-            series.clear()?;
+            // But what was refused because of files that are there is somebody's.
+            if !matches!(result, Err(Failure::Usage(_))) {
+                series.clear()?;
+            }
             match result {
                 Ok(summary) if summary.interrupted => return Err(Failure::Interrupted),
                 Ok(summary) => runs.push((engine, summary)),

@@ -120,7 +120,10 @@ pub(crate) fn run<E: Engine>(
             series.check_empty()?;
             let result = measure_workload(EngineName::Vellum, &workload, &mut open, lines);
             // The engine is closed; the next variant, or the next attempt, begins with an empty directory.
-            series.clear()?;
+            // What was refused because of files that are there is somebody's.
+            if !matches!(result, Err(Failure::Usage(_))) {
+                series.clear()?;
+            }
             let summary = result?;
             if summary.interrupted {
                 return Err(Failure::Interrupted);

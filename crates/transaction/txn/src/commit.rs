@@ -246,8 +246,10 @@ impl Transaction {
         }
         let ended = &self.domain().slot(self.slot()).ended;
         let count = ended.load(Ordering::Relaxed) + 1;
-        let due =
-            SLOTS_PER_WRITER * u64::from(count) >= self.domain().looks_a_pass() && count >= writers;
+        // Where many slots were closed since the last pass, the next one looks at few.
+        let domain = self.domain();
+        let looks = domain.looks_a_pass().min(domain.slots_in_use() as u64);
+        let due = SLOTS_PER_WRITER * u64::from(count) >= looks && count >= writers;
         ended.store(if due { 0 } else { count }, Ordering::Relaxed);
         due
     }

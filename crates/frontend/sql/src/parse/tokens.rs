@@ -54,6 +54,8 @@ fn check_numerals(tokens: &[TokenWithSpan], text: &str) -> Result<()> {
         Token::Word(word) => word.quote_style.is_none(),
         _ => false,
     };
+    // Looked for once: a text of a megabyte may have two hundred thousand of those that need it.
+    let mut starts_known = None;
     for (at, own) in tokens.iter().enumerate() {
         let start = own.span.start;
         let behind = tokens.get(at + 1).filter(|next| begins_word(next));
@@ -61,9 +63,9 @@ fn check_numerals(tokens: &[TokenWithSpan], text: &str) -> Result<()> {
             Token::Number(digits, _) if behind.is_some() || digits.contains('_') => digits.clone(),
             // `0x1F`, which is the same token as `X'1F'`.
             Token::HexStringLiteral(digits) => {
-                let place = position(text, start.line, start.column);
-                let letters = place.and_then(|place| usize::try_from(place - 1).ok());
-                match letters.and_then(|letters| text.chars().nth(letters)) {
+                let starts = starts_known.get_or_insert_with(|| starts(text, tokens));
+                let begins = text.get(starts[at]..).and_then(|own| own.chars().next());
+                match begins {
                     Some('0') => format!("0x{digits}"),
                     _ => continue,
                 }

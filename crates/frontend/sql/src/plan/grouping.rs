@@ -12,6 +12,7 @@ use crate::expr::{Expr, RowsFrom};
 use crate::parse::walk;
 use crate::sqlstate;
 use sqlparser::ast;
+use vellum_base::maps::HashSet;
 use vellum_row::Type;
 
 /// Sets of a query, at most; as in PostgreSQL.
@@ -50,11 +51,20 @@ impl Binder<'_> {
             _ => false,
         };
         let mut place = None;
+        // A place is counted from the text's beginning: of the one that is told alone.
+        let begins = |node: &ast::Expr| match node {
+            ast::Expr::Identifier(own) => Some(own.span.start),
+            ast::Expr::CompoundIdentifier(parts) => parts.first().map(|own| own.span.start),
+            _ => None,
+        };
         let look = |node: &ast::Expr, place: &mut Option<u32>| {
-            let mut within = Vec::new();
+            let mut within = HashSet::default();
             walk::expressions(node, &mut |node| {
+                if place.is_some() {
+                    return;
+                }
                 if is_aggregate(node) {
-                    walk::expressions(node, &mut |inner| within.push(self.place(inner)));
+                    walk::expressions(node, &mut |inner| within.extend(begins(inner)));
                 }
                 let is_it = match node {
                     ast::Expr::Identifier(own) => folded(own) == column,
@@ -64,9 +74,8 @@ impl Binder<'_> {
                     },
                     _ => false,
                 };
-                let own = self.place(node);
-                if is_it && place.is_none() && !within.contains(&own) {
-                    *place = own;
+                if is_it && begins(node).is_none_or(|own| !within.contains(&own)) {
+                    *place = self.place(node);
                 }
             });
         };

@@ -279,3 +279,77 @@ fn a_view_is_shown_as_postgresql_shows_it() {
     }
     assert!(failures.is_empty(), "{}", failures.join("\n"));
 }
+
+/// What is not written in lines stays as it is kept; whichever it is, it makes the same view again.
+#[test]
+fn what_is_shown_of_a_view_makes_the_same_view_again() {
+    let mut client = Client::new();
+    client.ok("create table t (a int, x text, tags text[], at timestamptz, b int)");
+    client.ok("create schema s; create table s.t (a int, y int); create table u (a int, b int)");
+    client.ok("insert into t values (2, 'a,b', '{p,q}', '2020-01-01 12:00Z', 1), (1, 'c', '{r}', '2021-01-01 12:00Z', 3)");
+    client.ok("insert into s.t values (1, 10), (2, 5); insert into u values (1, 7)");
+    for query in [
+        "select t.tags[1] as f, tags[1:1] as g, public.t.tags[2] as h from t",
+        "select (x::text[])[1] as f from (values ('{m,n}')) v(x)",
+        "select (string_to_array(x, ','))[2] as f from t",
+        "select (at at time zone 'utc')::date as d from t",
+        "select (x || 'z') collate \"C\" as f from t order by x collate \"C\" desc",
+        "select (at + interval '1 day') at time zone 'utc' as f from t",
+        "select 2 as k, a from t order by 1, a desc",
+        "select 2 as k, a from t order by k, a",
+        "select 3 as k, a, count(*) from t group by 1, 2 order by 2",
+        "select 'all' as l, sum(a) from t group by l",
+        "select -1 as k, a from t order by (k), 2",
+        "select distinct on (k) 7 as k, a from t order by k, a desc",
+        "select t.y, u.b from s.t, u where s.t.a = u.a",
+        "select (select x from s.t where y = 10) as f from public.t order by 1",
+        "select a, (select b from u where u.a = t.a and b between (select 1) and (select 9)) from t order by a",
+    ] {
+        client.ok(&format!("create view shown as {query}"));
+        for call in ["'shown'::regclass", "'shown'::regclass, true"] {
+            let text = client.ok(&format!("select pg_get_viewdef({call})"));
+            client.ok(&format!("create view again as {text}"));
+            let types = |name: &str| {
+                format!(
+                    "select attname, format_type(atttypid, atttypmod) from pg_attribute where attrelid = '{name}'::regclass and attnum > 0 order by attnum"
+                )
+            };
+            assert_eq!(
+                client.ok(&types("again")),
+                client.ok(&types("shown")),
+                "{text}"
+            );
+            let rows = client.ok("select * from shown");
+            assert_eq!(client.ok("select * from again"), rows, "{query}\n{text}");
+            client.ok("drop view again");
+        }
+        client.ok("drop view shown");
+    }
+}
+
+/// An operand of BETWEEN is written twice: four times, if that one is an operand again.
+#[test]
+fn views_whose_text_would_double_with_each_level_are_shown_as_they_are_kept() {
+    let mut client = Client::new();
+    let mut query = "select true".to_owned();
+    for _ in 0..40 {
+        query = format!("select ({query}) between false and true");
+    }
+    client.ok(&format!("create view deep as {query}"));
+    let text = client.ok("select pg_get_viewdef('deep'::regclass)");
+    assert!(text.len() < 4 * query.len(), "{}", text.len());
+    let star = (0..40).fold("select 1 as a".to_owned(), |inner, _| {
+        format!("select * from ({inner}) q")
+    });
+    client.ok(&format!("create view stars as {star}"));
+    client.ok("select pg_get_viewdef('stars'::regclass)");
+}
+
+/// Each is told from `0x1` by where it begins, which is looked for once.
+#[test]
+fn hundreds_of_thousands_of_bit_strings_are_read_in_a_moment() {
+    let mut client = Client::new();
+    let all = vec!["X'1'"; 200_000].join(",");
+    let (state, _) = client.fails(&format!("select {all}"));
+    assert_eq!(state, "0A000", "there is no such type yet");
+}

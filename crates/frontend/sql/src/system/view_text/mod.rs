@@ -22,6 +22,7 @@ use sqlparser::ast::{
     Query, Select, SelectItem, SetExpr, SetOperator, SetQuantifier, Statement, TableAlias,
     TableFactor, TableWithJoins, Values,
 };
+use std::cell::Cell;
 
 /// Columns that a subquery stands further in.
 const STEP: i32 = 8;
@@ -34,6 +35,10 @@ const INDENT_MAX: i32 = 40;
 const LINE: char = '\u{2}';
 /// Before what is written already, in the place of an expression.
 const WRITTEN: char = '\u{3}';
+
+/// What may be written of a view in all, nobody being asked meanwhile whether it is still wanted: so much, and so many times its text.
+const SPENT_LEAST: usize = 64 << 10;
+const SPENT_OF_TEXT: usize = 64;
 
 /// The query of a view, whose text this is; `None` for a form that is shown as it is kept.
 pub(super) fn view_text(env: &Env<'_>, view: &View, text: &str, pretty: bool) -> Option<String> {
@@ -51,6 +56,7 @@ pub(super) fn view_text(env: &Env<'_>, view: &View, text: &str, pretty: bool) ->
         level: 0,
         with: Vec::new(),
         scopes: Vec::new(),
+        rest: Cell::new(SPENT_LEAST + SPENT_OF_TEXT * text.len()),
     };
     writer.query(&query, Some(&view.columns), true)?;
     Some(laid_out(&writer.text))
@@ -84,9 +90,17 @@ struct Writer<'e> {
     with: Vec<Known>,
     /// What the queries around what is written read, the innermost last.
     scopes: Vec<Vec<Known>>,
+    /// Bytes that may still be written and names that may be looked at: the operand of BETWEEN is there twice, and so is what is in it, four times.
+    rest: Cell<usize>,
 }
 
 impl Writer<'_> {
+    /// So much is done. `None`: it is too much in all.
+    fn spend(&self, count: usize) -> Option<()> {
+        self.rest.set(self.rest.get().checked_sub(count)?);
+        Some(())
+    }
+
     /// A line that begins with a word: so much further out, with so many more columns before it, and what is behind it so much further in.
     fn line(&mut self, word: &str, out: i32, more: i32, inwards: i32) {
         let level = self.level - out;
@@ -479,11 +493,7 @@ impl Writer<'_> {
         }
         self.factor(&table.relation)?;
         for (at, join) in table.joins.iter().enumerate() {
-            let left = TableWithJoins {
-                relation: table.relation.clone(),
-                joins: table.joins[..at].to_vec(),
-            };
-            self.join(&left, join)?;
+            self.join((&table.relation, &table.joins[..at]), join)?;
             if !self.pretty {
                 self.text.push(')');
             }
@@ -492,7 +502,7 @@ impl Writer<'_> {
     }
 
     /// A table that is joined to those on its left.
-    fn join(&mut self, left: &TableWithJoins, join: &Join) -> Option<()> {
+    fn join(&mut self, left: (&TableFactor, &[Join]), join: &Join) -> Option<()> {
         use JoinOperator as J;
         let (word, constraint) = match &join.join_operator {
             J::Join(own) | J::Inner(own) => ("JOIN", own),

@@ -7,8 +7,8 @@ use crate::names::quoted;
 use crate::plan::column_name_of;
 use crate::system::names::is_visible;
 use sqlparser::ast::{
-    Ident, JoinConstraint, JoinOperator, ObjectName, ObjectNamePart, Query, Select, SelectItem,
-    SetExpr, TableAlias, TableFactor, TableWithJoins,
+    Ident, Join, JoinConstraint, JoinOperator, ObjectName, ObjectNamePart, Query, Select,
+    SelectItem, SetExpr, TableAlias, TableFactor, TableWithJoins,
 };
 use std::sync::Arc;
 
@@ -54,30 +54,47 @@ pub(super) fn value_column(function: &str, name: &str) -> Option<Vec<String>> {
 }
 
 impl Writer<'_> {
-    /// What a column's name is, with its table.
-    pub(super) fn column(&self, parts: &[Ident]) -> String {
+    /// What a column's name is, with its table; `None` where that would be another one.
+    pub(super) fn column(&self, parts: &[Ident]) -> Option<String> {
+        // Of each query, from the innermost outwards.
+        let called = |table: &str| -> Vec<usize> {
+            let scopes = self.scopes.iter().rev();
+            let count =
+                |scope: &Vec<Known>| scope.iter().filter(|known| known.name == *table).count();
+            scopes.map(count).collect()
+        };
         let [name] = parts else {
-            // A schema in front of the table is not shown.
-            let [.., table, column] = parts else {
-                return String::new();
+            let [schemas @ .., table, column] = parts else {
+                return None;
             };
-            return format!("{}.{}", quoted(&folded(table)), quoted(&folded(column)));
+            let table = folded(table);
+            // A schema in front of the table is not shown: without it the nearest one is meant.
+            let mut own = called(&table).into_iter().filter(|count| *count > 0);
+            let is_told = own.next().is_none_or(|count| count == 1);
+            if !is_told || !schemas.is_empty() && own.next().is_some() {
+                return None;
+            }
+            return Some(format!("{}.{}", quoted(&table), quoted(&folded(column))));
         };
         let name = folded(name);
-        for scope in self.scopes.iter().rev() {
+        for (depth, scope) in self.scopes.iter().rev().enumerate() {
+            self.spend(scope.len())?;
             let has = |known: &&Known| {
                 let columns = known.columns.as_ref();
                 columns.is_none_or(|columns| columns.contains(&name))
             };
             // What is not known may have it.
             if let Some(known) = scope.iter().find(has) {
-                return match known.columns.is_some() && !known.is_merged {
+                // Behind the name of the table a nearer one that is called so would be asked.
+                let is_told = called(&known.name)[..=depth].iter().sum::<usize>() == 1;
+                let with_table = known.columns.is_some() && !known.is_merged && is_told;
+                return Some(match with_table {
                     true => format!("{}.{}", quoted(&known.name), quoted(&name)),
                     false => quoted(&name),
-                };
+                });
             }
         }
-        quoted(&name)
+        Some(quoted(&name))
     }
 
     /// Every column of what a query reads, with its table; `None` where they are not known, or merged.
@@ -93,8 +110,14 @@ impl Writer<'_> {
             return None;
         }
         let mut all = Vec::new();
-        for known in self.scopes.last()? {
+        let scope = self.scopes.last()?;
+        for known in scope {
             let columns = known.columns.as_ref()?;
+            self.spend(columns.len() + scope.len())?;
+            let mut same = scope.iter().filter(|other| other.name == known.name);
+            if same.nth(1).is_some() {
+                return None;
+            }
             all.extend(
                 columns
                     .iter()
@@ -107,11 +130,12 @@ impl Writer<'_> {
     /// Columns that tables have together with another one, in their order; `None` if there are none, or they are not known.
     pub(super) fn shared_columns(
         &self,
-        left: &TableWithJoins,
+        (first, joins): (&TableFactor, &[Join]),
         right: &TableFactor,
     ) -> Option<Vec<String>> {
-        let mut columns = Vec::new();
-        for known in self.scope_of(std::slice::from_ref(left)) {
+        let (mut columns, mut left) = (Vec::new(), Vec::new());
+        self.add(first, joins, &mut left);
+        for known in left {
             for column in known.columns? {
                 // Merged ones are there once.
                 if !columns.contains(&column) {
@@ -128,24 +152,24 @@ impl Writer<'_> {
     pub(super) fn scope_of(&self, from: &[TableWithJoins]) -> Vec<Known> {
         let mut scope = Vec::new();
         for table in from {
-            self.add(table, &mut scope);
+            self.add(&table.relation, &table.joins, &mut scope);
         }
         scope
     }
 
-    fn add(&self, table: &TableWithJoins, scope: &mut Vec<Known>) {
+    fn add(&self, first: &TableFactor, joins: &[Join], scope: &mut Vec<Known>) {
         let from = scope.len();
-        let joins = table.joins.iter().map(|join| &join.relation);
-        for factor in std::iter::once(&table.relation).chain(joins) {
+        let others = joins.iter().map(|join| &join.relation);
+        for factor in std::iter::once(first).chain(others) {
             match factor {
                 TableFactor::NestedJoin {
-                    table_with_joins,
+                    table_with_joins: inner,
                     alias: None,
-                } => self.add(table_with_joins, scope),
+                } => self.add(&inner.relation, &inner.joins, scope),
                 other => scope.extend(self.known(other)),
             }
         }
-        let merges = table.joins.iter().any(|join| {
+        let merges = joins.iter().any(|join| {
             use JoinOperator as J;
             let is_outer = matches!(
                 join.join_operator,
@@ -267,7 +291,9 @@ impl Writer<'_> {
                         SelectItem::ExprWithAlias { alias, .. } => all.push(folded(alias)),
                         SelectItem::Wildcard(_) => {
                             for known in self.scope_of(&select.from) {
-                                all.extend(known.columns?);
+                                let columns = known.columns?;
+                                self.spend(1 + columns.len())?;
+                                all.extend(columns);
                             }
                         }
                         _ => return None,

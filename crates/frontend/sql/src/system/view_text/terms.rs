@@ -10,8 +10,9 @@ use crate::names::{quoted, simple_literal};
 use crate::parse::walk;
 use crate::plan::column_name_of;
 use sqlparser::ast::{
-    BinaryOperator, DataType, Expr, Function, FunctionArgumentList, FunctionArguments, Ident,
-    ObjectNamePart, Query, Select, SelectItem, TableFactor, UnaryOperator, Value, VisitMut,
+    AccessExpr, BinaryOperator, DataType, Expr, Function, FunctionArgumentList, FunctionArguments,
+    Ident, ObjectNamePart, Query, Select, SelectItem, Subscript, TableFactor, UnaryOperator, Value,
+    VisitMut,
 };
 
 /// What an expression is, for what stands around it.
@@ -119,7 +120,11 @@ impl Writer<'_> {
             }
             match is_before {
                 true => well = self.descend(expr).is_some(),
-                false => *expr = written(&self.term(expr)),
+                false => {
+                    let term = self.term(expr);
+                    well = self.spend(term.len()).is_some();
+                    *expr = written(&term);
+                }
             }
         });
         well.then(|| node.to_string())
@@ -139,8 +144,13 @@ impl Writer<'_> {
         self.spell(expr);
         let sort = Sort::of(expr);
         let text = match expr {
-            Expr::Identifier(name) => self.column(std::slice::from_ref(name)),
-            Expr::CompoundIdentifier(parts) => self.column(parts),
+            Expr::Identifier(name) => self.column(std::slice::from_ref(name))?,
+            Expr::CompoundIdentifier(parts) => self.column(parts)?,
+            Expr::CompoundFieldAccess { root, access_chain } => {
+                self.subscripted(root, access_chain)?
+            }
+            // They bind more strongly than what they stand beside by their words.
+            Expr::AtTimeZone { .. } | Expr::Collate { .. } if self.pretty => return None,
             Expr::Subquery(query) => self.subquery("", query)?,
             Expr::Exists { subquery, negated } => {
                 let text = self.subquery("EXISTS ", subquery)?;
@@ -225,8 +235,43 @@ impl Writer<'_> {
             }
             _ => return Some(()),
         };
+        self.spend(text.len())?;
         *expr = written(&text);
         Some(())
+    }
+
+    /// A column with subscripts. `None` for fields, and for what else has subscripts: it stays as it is kept.
+    fn subscripted(&mut self, root: &Expr, chain: &[AccessExpr]) -> Option<String> {
+        let Expr::Identifier(first) = root else {
+            return None;
+        };
+        // `table.column[1]` is read as a field of `table`.
+        let (mut parts, mut rest) = (vec![first.clone()], chain);
+        while let [AccessExpr::Dot(Expr::Identifier(name)), behind @ ..] = rest {
+            parts.push(name.clone());
+            rest = behind;
+        }
+        let mut text = self.column(&parts)?;
+        for access in rest {
+            let AccessExpr::Subscript(subscript) = access else {
+                return None;
+            };
+            let mut part = |bound: &Option<Expr>| match bound {
+                Some(bound) => self.expr(bound),
+                None => Some(String::new()),
+            };
+            let inner = match subscript {
+                Subscript::Index { index } => self.expr(index)?,
+                Subscript::Slice {
+                    lower_bound,
+                    upper_bound,
+                    stride: None,
+                } => format!("{}:{}", part(lower_bound)?, part(upper_bound)?),
+                Subscript::Slice { .. } => return None,
+            };
+            text.push_str(&format!("[{inner}]"));
+        }
+        Some(text)
     }
 
     /// Forms that PostgreSQL keeps as other ones: BETWEEN, LIKE.
@@ -422,14 +467,14 @@ impl Writer<'_> {
             _ => None,
         });
         let items: Vec<(&Expr, String)> = items.collect();
+        self.spend(items.len())?;
+        let all_are_known = items.len() == select.projection.len();
         let found = match expr {
             Expr::Value(value) => match &value.value {
                 Value::Number(number, _) => {
                     let at = number.parse::<usize>().ok()?.checked_sub(1)?;
-                    let (own, _) = items
-                        .get(at)
-                        .filter(|_| items.len() == select.projection.len())?;
-                    Some(*own)
+                    items.get(at).filter(|_| all_are_known)?;
+                    Some(at)
                 }
                 _ => None,
             },
@@ -443,15 +488,18 @@ impl Writer<'_> {
                     .scopes
                     .last()
                     .is_some_and(|scope| scope.iter().any(has));
-                let mut named = items.iter().filter(|(_, own)| *own == name);
-                named
-                    .next()
-                    .filter(|_| by_name || !is_column)
-                    .map(|(own, _)| *own)
+                let named = items.iter().position(|(_, own)| *own == name);
+                named.filter(|_| by_name || !is_column)
             }
             _ => None,
         };
-        let own = found.unwrap_or(expr);
+        let own = found.map_or(expr, |at| items[at].0);
+        if let Some(at) = found
+            && is_literal(own)
+        {
+            // A number in its place would be that of a column, and a text none that is sorted by.
+            return all_are_known.then(|| (at + 1).to_string());
+        }
         let text = self.expr(own)?;
         let is_apart = match own {
             Expr::Identifier(_) | Expr::CompoundIdentifier(_) | Expr::Value(_) => false,
@@ -549,6 +597,15 @@ impl Writer<'_> {
     /// A type as it is shown.
     pub(super) fn type_text(&self, ty: &DataType) -> String {
         self.env.type_shown(ty).unwrap_or_else(|| ty.to_string())
+    }
+}
+
+/// Whether it is a constant, behind parentheses and a sign.
+fn is_literal(expr: &Expr) -> bool {
+    match expr {
+        Expr::Nested(inner) | Expr::UnaryOp { expr: inner, .. } => is_literal(inner),
+        Expr::Value(_) => true,
+        _ => false,
     }
 }
 
