@@ -49,8 +49,11 @@ pub fn check_change(root: &Path, findings: &mut Findings) {
         let commit = git(&["log", "-1", "--format=%H", "--", table::PATH])?;
         let commit = commit.trim();
         let message = git(&["log", "-1", "--format=%B", commit])?;
-        let (before, now) = (at(&format!("{commit}^"))?, at(commit)?);
-        Some((commit.to_owned(), unnamed(&before, &now, &message)))
+        let parents = git(&["log", "-1", "--format=%P", commit])?;
+        let before = parents.split_whitespace().map(at);
+        let before = before.collect::<Option<Vec<String>>>()?;
+        let now = at(commit)?;
+        (!before.is_empty()).then(|| (commit.to_owned(), unnamed(&before, &now, &message)))
     };
     let Some((commit, unnamed)) = told() else {
         println!(
@@ -67,15 +70,22 @@ pub fn check_change(root: &Path, findings: &mut Findings) {
     }
 }
 
-/// What is dearer than before and is not named.
-fn unnamed(before: &str, now: &str, message: &str) -> Vec<String> {
-    let known = table::rows(before);
+/// What is dearer than in each commit before and is not named: what a merge takes from one side was named there.
+fn unnamed(before: &[String], now: &str, message: &str) -> Vec<String> {
     let mut all = Vec::new();
     for row in table::rows(now) {
-        // What is new has no price that it could be above.
-        let is_known = known.iter().any(|old| old.name == row.name);
-        if is_known && !names(message, &row.name) {
-            all.extend(table::judge(before, &[row]).dearer);
+        if names(message, &row.name) {
+            continue;
+        }
+        let dearer = before.iter().map(|before| {
+            // What is new has no price that it could be above.
+            let known = table::rows(before).iter().any(|old| old.name == row.name);
+            let judged = table::judge(before, std::slice::from_ref(&row)).dearer;
+            if known { judged } else { Vec::new() }
+        });
+        let dearer: Vec<Vec<String>> = dearer.collect();
+        if dearer.iter().all(|found| !found.is_empty()) {
+            all.extend(dearer.into_iter().next().unwrap_or_default());
         }
     }
     all
@@ -120,6 +130,7 @@ mod tests {
     fn what_got_dearer_is_named_in_the_message() {
         let before = table(&[("queue", 1000), ("queue-held", 1000), ("read", 1000)]);
         let dearer = table(&[("queue", 1000), ("queue-held", 1021), ("read", 1019)]);
+        let before = [before];
         let count = |now: &str, message| unnamed(&before, now, message).len();
         assert_eq!(count(&dearer, "engine: queue 1,000, read 1,019"), 1);
         assert_eq!(
@@ -128,5 +139,8 @@ mod tests {
         );
         assert_eq!(count(&dearer.replace("1021", "980"), "engine: cheaper"), 0);
         assert_eq!(count(&table(&[("new", 5000)]), "count: a new one"), 0);
+        // A merge of a side that was dearer already, and said so.
+        let sides = [before[0].clone(), dearer.clone()];
+        assert!(unnamed(&sides, &dearer, "merge: a side").is_empty());
     }
 }

@@ -48,7 +48,7 @@ pub(super) fn feed(
         piece.clear();
         match data.read_until(b'\n', &mut piece) {
             Ok(0) => break,
-            Ok(_) if !listener.is_binary() && piece.trim_ascii_end() == b"\\." => break,
+            Ok(_) if !listener.is_binary() && is_end(&piece) => break,
             Ok(_) if done.is_ok() => done = session.copy_data(&piece),
             Ok(_) => {}
             Err(error) => {
@@ -288,6 +288,12 @@ impl<'t> Words<'t> {
     }
 }
 
+/// Whether a line ends the data: nothing stands beside the two signs, not even a blank, which would be a row's.
+fn is_end(line: &[u8]) -> bool {
+    let line = line.strip_suffix(b"\n").unwrap_or(line);
+    line.strip_suffix(b"\r").unwrap_or(line) == b"\\."
+}
+
 #[cfg(test)]
 mod tests {
     use super::super::meta::unquoted;
@@ -382,6 +388,16 @@ mod tests {
             ),
         ] {
             assert_eq!(Copy::parse(text), Err(what.to_owned()), "{text}");
+        }
+    }
+
+    #[test]
+    fn data_end_at_two_signs_alone() {
+        for line in [&b"\\."[..], b"\\.\n", b"\\.\r\n"] {
+            assert!(is_end(line));
+        }
+        for line in [&b"\\. \n"[..], b"\\.\t\n", b" \\.\n", b"\\.x\n", b"\n"] {
+            assert!(!is_end(line));
         }
     }
 
