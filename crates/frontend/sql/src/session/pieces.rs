@@ -127,6 +127,7 @@ impl Session {
                 .read_only(true)
                 .slot_timeout(Duration::ZERO)
                 .leaves_reserved(true);
+            vellum_sync::test_point!("pieces: a snapshot is drawn");
             let Ok(transaction) = self.shared.engine.begin_with(options) else {
                 return Ok(None);
             };

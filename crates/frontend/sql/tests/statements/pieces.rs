@@ -1,8 +1,10 @@
 //! Cursors and portals whose queries are run as their rows are asked for.
 
 use super::client::{Client, Heard, database, database_with};
+use std::thread;
 use vellum::Config;
 use vellum_sql::{Parameters, Progress, SqlDatabase};
+use vellum_sync::test_point::TestPoints;
 
 const LEVELS: [&str; 2] = ["read committed", "repeatable read"];
 
@@ -346,4 +348,28 @@ fn regress_a_row_that_goes_with_a_setting_takes_no_other_along() {
         assert_eq!(client.ok("fetch all c"), "2\n3", "{level}");
         client.ok("rollback");
     }
+}
+
+/// Symptom: a pipeline ended before what a portal had told in it was durable. Cause: the session's snapshot, until which its end waits, was older than the portal's. Guard: `begin_pieces`.
+#[test]
+fn regress_the_session_reads_as_late_as_its_cursor() {
+    let database = database();
+    let mut other = Client::of(&database);
+    other.ok("create table t (id int primary key); insert into t values (1)");
+    let mut client = Client::of_session(&database, 7);
+    let points = TestPoints::new();
+    let drawn = points.pause("pieces: a snapshot is drawn");
+    let declares = thread::spawn(move || {
+        let _entered = points.enter();
+        client.ok("begin; declare c cursor for select id from t");
+        client
+    });
+    drawn.wait_reached();
+    other.ok("insert into t values (2)");
+    drawn.release();
+    let mut client = declares.join().unwrap();
+    let snapshots = "select count(*), count(distinct snapshot) from vellum_snapshots where pid = 7";
+    assert_eq!(other.ok(snapshots), "2|1");
+    assert_eq!(client.ok("fetch all c"), "1\n2");
+    client.ok("commit");
 }

@@ -385,7 +385,7 @@ fn regress_lock_timeout_is_for_the_wait_for_one_transaction_however_often_it_loo
     let (_database, [mut b, mut a, mut c]) = clients();
     c.ok("create table t (id int primary key, n int); insert into t values (1, 0)");
     a.ok("begin; select n from t where id = 1 for share");
-    b.ok("set lock_timeout = 300");
+    b.ok("set lock_timeout = 1500");
     let waits = says(b, "update t set n = 1 where id = 1");
     // What it waits for is given back in part, until it has tried too often.
     while !waits.is_finished() {
