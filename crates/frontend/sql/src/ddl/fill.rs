@@ -107,6 +107,7 @@ impl Ddl<'_> {
             index: 0,
             row_key,
             unsettled: None,
+            outdated: false,
         };
         Err(self.not_unique(&duplicate, shape, &values))
     }

@@ -144,7 +144,15 @@ impl Run<'_, '_> {
                 let Some((conflict, savepoint)) = insert.conflict.as_ref().zip(savepoint) else {
                     return Err(self.not_unique(&duplicate, &insert.shape, values));
                 };
+                let commands = self.transaction.commands_since(&savepoint);
                 self.transaction.rollback_to(&savepoint)?;
+                // What is refused by the key itself, which is first, has written nothing that others can have met.
+                if insert.shape.table().indexes[duplicate.index]
+                    .storage
+                    .is_some()
+                {
+                    self.locks.reverted(commands);
+                }
                 let duplicate = match asked.and_then(|asked| asked.indexes.as_ref()) {
                     Some(indexes) if !indexes.contains(&duplicate.index) => {
                         // An index that is asked for decides, whichever was looked at first.
@@ -213,8 +221,14 @@ impl Run<'_, '_> {
     fn settled(&self, duplicate: Duplicate) -> Result<Duplicate> {
         match duplicate.unsettled {
             Some(by) => Err(self.waits_for(Obstacle::Writer(by))),
+            None if self.is_outdated(&duplicate) => Err(vellum::Error::Conflict.into()),
             None => Ok(duplicate),
         }
+    }
+
+    /// Whether a later snapshot tells more of a duplicate, and the statement can have one: it is run again.
+    fn is_outdated(&self, duplicate: &Duplicate) -> bool {
+        duplicate.outdated && !self.repeatable
     }
 
     /// `23505`, or the conflict of [`Run::settled`].
@@ -222,6 +236,7 @@ impl Run<'_, '_> {
     fn not_unique(&self, duplicate: &Duplicate, shape: &Shape, values: &[Value]) -> SqlError {
         match duplicate.unsettled {
             Some(by) => self.waits_for(Obstacle::Writer(by)),
+            None if self.is_outdated(duplicate) => vellum::Error::Conflict.into(),
             None => duplicate.error(shape, values, self.env, self.catalog),
         }
     }

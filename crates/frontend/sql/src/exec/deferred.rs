@@ -204,6 +204,7 @@ impl Run<'_, '_> {
             index: claim.index,
             row_key: Vec::new(),
             unsettled: None,
+            outdated: false,
         };
         duplicate.error(&claim.shape, &claim.row, self.env, self.catalog)
     }

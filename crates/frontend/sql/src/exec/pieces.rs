@@ -6,7 +6,8 @@
 //!
 //! Invariants:
 //! - PC1 All pieces read one snapshot, and of the own writes of the transaction the same; the ranges of the first path are those of the first piece, whatever settings have become.
-//! - PC2 The place is the one of the result that was handed out last. A piece that fails leaves those before it handed out, and the next one fails for the same row.
+//! - PC2 What a row has given is passed over with that row: none of the next one is, though it gives less than it did.
+//! - PC3 The place is the one of the result that was handed out last. A piece that fails leaves those before it handed out, and the next one fails for the same row.
 //!
 //! Not here: which snapshot that is, and who asks (`session/pieces`).
 
@@ -48,6 +49,12 @@ impl Place {
         self.at.borrow().ended
     }
 
+    /// Results that the row it stands at has given, which the next piece passes over.
+    pub fn repeats(&self) -> u64 {
+        let at = self.at.borrow();
+        at.given + at.again
+    }
+
     /// A piece begins. How many results there were before.
     pub(super) fn begin(&self) -> u64 {
         let mut at = self.at.borrow_mut();
@@ -83,12 +90,12 @@ impl Place {
 
     fn reaches(&self, range: usize, key: &[u8]) {
         let mut at = self.at.borrow_mut();
-        debug_assert!(
-            at.again == 0 || at.range == range && at.key == key,
-            "a row has given as much as before"
-        );
-        at.range = range;
-        key.clone_into(&mut at.key);
+        if at.range != range || at.key != key {
+            // The row before may have given less than it did: its condition reads a setting, which has become another.
+            at.again = 0;
+            at.range = range;
+            key.clone_into(&mut at.key);
+        }
         at.given = 0;
     }
 }

@@ -215,7 +215,8 @@ impl HeldLocks {
             self.locks.release(held, self.own);
         }
         if !released.is_empty() {
-            self.waits.ended(self.own);
+            let names: Vec<&RowName> = released.iter().map(|held| &held.name).collect();
+            self.waits.released(self.own, &names);
         }
     }
 

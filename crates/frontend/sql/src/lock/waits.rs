@@ -13,7 +13,7 @@
 //! at the engine; an ending transaction has ended in the engine, fences, then looks at the count. Who reverts a part of itself notes it under the latch, behind the reverting and
 //! before it waits itself: whoever has met one of those versions either finds the note when it enters its wait, or is rung.
 
-use super::{Obstacle, RowLocks};
+use super::{Obstacle, RowLocks, RowName};
 use crate::catalog::{Mode, Oid};
 use crate::error::{Result, SqlError};
 use crate::session::{Waiting, clock_time};
@@ -53,9 +53,23 @@ impl All {
     /// Whether a version was reverted though its writer goes on.
     fn is_reverted(&self, version: &Blocker) -> bool {
         let parts = self.reverted.get(&version.transaction());
-        let command = u64::from(version.command());
-        parts.is_some_and(|parts| parts.iter().rev().any(|part| part.contains(&command)))
+        parts.is_some_and(|parts| contains(parts, version.command().into()))
     }
+}
+
+/// Whether one of these, which are in order and apart, contains it.
+fn contains(parts: &[Range<u64>], command: u64) -> bool {
+    let at = parts.partition_point(|part| part.end <= command);
+    parts.get(at).is_some_and(|part| part.contains(&command))
+}
+
+/// Adds the commands since a point to those that were reverted before, and are in order and apart: what was reverted within, and what a statement reverted that is run again, is a part of it.
+fn add(parts: &mut Vec<Range<u64>>, commands: Range<u64>) {
+    let mut whole = commands;
+    while let Some(part) = parts.pop_if(|part| part.end >= whole.start) {
+        whole.start = whole.start.min(part.start);
+    }
+    parts.push(whole);
 }
 
 /// What a transaction waits at.
@@ -115,8 +129,20 @@ impl Waits {
         }
     }
 
-    /// A transaction has ended, or released locks: whoever waits for it looks again.
+    /// A transaction has ended: whoever waits for it looks again.
     pub fn ended(&self, id: TransactionId) {
+        self.ring_those(|wait| wait.on.contains(&id));
+    }
+
+    /// A transaction has given back locks on these rows, and may go on: whoever waits for one of them looks again. Who waits for something else of it waits on.
+    pub fn released(&self, id: TransactionId, names: &[&RowName]) {
+        self.ring_those(|wait| match &wait.obstacle {
+            Some(Obstacle::Holders(name, _)) => names.contains(&name) && wait.on.contains(&id),
+            _ => false,
+        });
+    }
+
+    fn ring_those(&self, are_over: impl Fn(&Wait) -> bool) {
         // W1: pairs with the fence of `wait`.
         fence(Ordering::SeqCst);
         if self.count.load(Ordering::SeqCst) == 0 {
@@ -124,7 +150,7 @@ impl Waits {
         }
         let mut all = self.all.lock();
         let waits = all.entered.values_mut();
-        let bells = rung(waits.filter(|wait| wait.on.contains(&id)));
+        let bells = rung(waits.filter(|wait| are_over(wait)));
         drop(all);
         ring(bells);
     }
@@ -134,13 +160,7 @@ impl Waits {
     pub fn reverted(&self, id: TransactionId, commands: Range<u64>) {
         debug_assert!(!commands.is_empty(), "nothing was reverted");
         let mut all = self.all.lock();
-        let parts = all.reverted.entry(id).or_default();
-        // What was reverted within, and what a statement reverted that is run again, is a part of it.
-        let mut whole = commands.clone();
-        while let Some(part) = parts.pop_if(|part| part.end >= whole.start) {
-            whole.start = whole.start.min(part.start);
-        }
-        parts.push(whole);
+        add(all.reverted.entry(id).or_default(), commands.clone());
         let is_gone = |wait: &&mut Wait| match &wait.obstacle {
             Some(Obstacle::Writer(by)) => {
                 by.transaction() == id && commands.contains(&u64::from(by.command()))
@@ -167,9 +187,9 @@ impl Waits {
         obstacle: &Obstacle,
         waiting: &mut Waiting<'_>,
     ) -> Result<()> {
-        waiting.start();
         self.count.fetch_add(1, Ordering::SeqCst);
         let done = self.wait_counted(own, obstacle, waiting);
+        waiting.stop();
         self.all.lock().entered.remove(&own);
         self.count.fetch_sub(1, Ordering::SeqCst);
         self.counted(done)
@@ -287,14 +307,19 @@ impl Waits {
     ) -> Result<()> {
         let bell = Arc::new(Condvar::new());
         let since = clock_time();
+        let mut begun = false;
         loop {
-            waiting.look()?;
+            waiting.look_cancelled()?;
             let mut all = self.all.lock();
             fence(Ordering::SeqCst);
             let on = self.in_the_way(&all, obstacle, own);
             if on.is_empty() {
                 return Ok(());
             }
+            if !std::mem::replace(&mut begun, true) {
+                waiting.start_for(&on);
+            }
+            waiting.look()?;
             let wait = Wait {
                 at: WaitsAt::Rows,
                 since,
@@ -419,4 +444,29 @@ fn deadlock(circle: &[TransactionId]) -> SqlError {
     SqlError::new(sqlstate::DEADLOCK_DETECTED, "deadlock detected")
         .with_detail(lines.join("\n"))
         .with_hint("Run the transaction again.")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn reverted_commands_are_in_order_and_apart() {
+        let mut parts = Vec::new();
+        let steps: [(Range<u64>, &[Range<u64>]); 5] = [
+            (2..3, &[2..3]),
+            (5..6, &[2..3, 5..6]),
+            (6..8, &[2..3, 5..8]),
+            (9..12, &[2..3, 5..8, 9..12]),
+            (4..14, &[2..3, 4..14]),
+        ];
+        for (commands, expected) in steps {
+            add(&mut parts, commands);
+            assert_eq!(parts, expected);
+            for command in 0..15 {
+                let one_by_one = expected.iter().any(|part| part.contains(&command));
+                assert_eq!(contains(&parts, command), one_by_one, "{command}");
+            }
+        }
+    }
 }

@@ -23,6 +23,8 @@ pub(crate) struct Duplicate {
     pub row_key: Vec<u8>,
     /// Another transaction, which is running, writes that row or its entry: how it ends, and what it does until then, decides whether this is one.
     pub unsettled: Option<Blocker>,
+    /// It is the row as the snapshot has it, which has given its columns to another one since: whose writers decide is not known.
+    pub outdated: bool,
 }
 
 /// Adds a row. `Err(Duplicate)` inside `Ok` if a unique index has its columns: some of it may be written then.
@@ -56,6 +58,7 @@ pub(crate) fn insert(
                     index: 0,
                     row_key: key.clone(),
                     unsettled: None,
+                    outdated: false,
                 }));
             }
             // No key that the user knows of: any other does as well.
@@ -137,9 +140,11 @@ fn insert_entries(
         |index, storage, key, value| match transaction.insert(storage, key, value) {
             Err(vellum::Error::KeyExists { .. }) => {
                 let found = transaction.get(storage, key, <[u8]>::to_vec)?;
+                let outdated = found.is_none();
                 let found = found.unwrap_or_default();
                 let row_key = primary_key_of(key, &found).unwrap_or_default().to_vec();
-                duplicate = Some(held_by(transaction, shape, index, row_key)?);
+                let held = held_by(transaction, shape, index, row_key)?;
+                duplicate = Some(Duplicate { outdated, ..held });
                 Ok(false)
             }
             done => Ok(done.map(|()| true)?),
@@ -204,13 +209,19 @@ fn find_duplicate(
         Newest::Nothing | Newest::Seen { live: false } | Newest::Committed { live: false } => {
             Ok(None)
         }
-        Newest::Seen { live: true } | Newest::Committed { live: true } => {
-            held_by(transaction, shape, number, row_key()?).map(Some)
+        Newest::Seen { live: true } => held_by(transaction, shape, number, row_key()?).map(Some),
+        Newest::Committed { live: true } => {
+            let held = held_by(transaction, shape, number, row_key()?)?;
+            Ok(Some(Duplicate {
+                outdated: true,
+                ..held
+            }))
         }
         Newest::Running { by, .. } => Ok(Some(Duplicate {
             index: number,
             row_key: row_key()?,
             unsettled: Some(by),
+            outdated: false,
         })),
     }
 }
@@ -231,6 +242,7 @@ fn held_by(
         index,
         row_key,
         unsettled,
+        outdated: false,
     })
 }
 

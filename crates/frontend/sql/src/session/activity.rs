@@ -32,6 +32,8 @@ pub(crate) struct Activity {
     compiled: AtomicU64,
     /// The gates that its transaction holds.
     gates: Mutex<Vec<(TransactionId, Oid, Mode)>>,
+    /// Transactions of the engine that only keep a snapshot for one of its cursors or portals.
+    snapshots: Mutex<Vec<TransactionId>>,
 }
 
 /// Bytes of a statement that others are shown: an idle session does not keep a text of megabytes for them.
@@ -101,6 +103,21 @@ impl Activity {
     /// Its transaction holds no gate any more.
     pub fn holds_none(&self) {
         self.gates.lock().clear();
+    }
+
+    /// A cursor or a portal of it has a snapshot of its own.
+    pub fn keeps_snapshot(&self, of: TransactionId) {
+        self.snapshots.lock().push(of);
+    }
+
+    /// That one has gone.
+    pub fn drops_snapshot(&self, of: TransactionId) {
+        self.snapshots.lock().retain(|kept| *kept != of);
+    }
+
+    /// How many of its cursors and portals have a snapshot of their own.
+    pub fn snapshots(&self) -> usize {
+        self.snapshots.lock().len()
     }
 
     /// Its statement waits for what its client sends.
@@ -192,6 +209,7 @@ impl Activities {
             ends: Default::default(),
             compiled: AtomicU64::default(),
             gates: Mutex::default(),
+            snapshots: Mutex::default(),
         });
         all.open.insert(number, activity.clone());
         activity
@@ -247,13 +265,15 @@ impl Activities {
         self.all.lock().open.get(&number).cloned()
     }
 
-    /// The session of a transaction.
+    /// The session of a transaction that it is in, or that keeps a snapshot for it.
     pub fn of(&self, transaction: TransactionId) -> Option<Arc<Activity>> {
         let all = self.all.lock();
         let mut sessions = all.open.values();
-        sessions
-            .find(|session| session.now.lock().transaction == Some(transaction))
-            .cloned()
+        let is_of = |session: &&Arc<Activity>| {
+            session.now.lock().transaction == Some(transaction)
+                || session.snapshots.lock().contains(&transaction)
+        };
+        sessions.find(is_of).cloned()
     }
 }
 

@@ -302,11 +302,21 @@ impl Session {
         if self.status == TransactionStatus::Idle {
             return Err(needs_block("ROLLBACK TO SAVEPOINT"));
         }
-        let Some(open) = &mut self.open else {
+        let Some(open) = &self.open else {
             // It has failed without any, and is rolled back already.
             let message = format!("savepoint \"{name}\" does not exist");
             let state = sqlstate::INVALID_SAVEPOINT_SPECIFICATION;
             return Err(SqlError::new(state, message));
+        };
+        let beside = open.beside_at(name)?;
+        self.cursors.forget_from(beside.cursors);
+        self.portals.forget_from(beside.portals);
+        match self.status {
+            TransactionStatus::Failed => self.portals.fail_pieces(beside.pieces),
+            _ => self.end_pieces(beside.pieces)?,
+        }
+        let Some(open) = &mut self.open else {
+            return Err(SqlError::internal("a savepoint without transaction"));
         };
         let beside = open.roll_back_to(&self.shared, name)?;
         self.undo_beside(beside);
@@ -626,6 +636,20 @@ impl Session {
         text: &str,
         sink: &mut dyn Sink,
     ) -> Result<CommandTag> {
+        let only_adds = matches!(
+            statement,
+            Statement::CreateTable(_)
+                | Statement::CreateIndex(_)
+                | Statement::CreateView(_)
+                | Statement::CreateSchema { .. }
+                | Statement::CreateSequence { .. }
+                | Statement::Comment { .. }
+                | Statement::Grant { .. }
+                | Statement::Revoke { .. }
+        );
+        if !only_adds {
+            self.end_pieces(0)?;
+        }
         self.define(text, sink, |ddl| ddl.run(statement))
     }
 

@@ -453,6 +453,18 @@ impl Session {
         done
     }
 
+    /// Runs cursors to their end that read the session's transaction, as [`Session::end_pieces`] says.
+    pub(super) fn end_cursors(&mut self, from: u64) -> Result<()> {
+        // Nothing that is run in pieces asks for cursors.
+        let mut cursors = std::mem::take(&mut self.cursors);
+        let mut all = cursors.by_name.values_mut();
+        let done = all.try_for_each(|cursor| {
+            self.end_rest(&mut cursor.rest, from, (&mut cursor.rows, &cursor.stored))
+        });
+        self.cursors = cursors;
+        done
+    }
+
     /// Moves a cursor and tells the rows that are passed; returns how many these are.
     fn tell_cursor(
         &mut self,

@@ -199,6 +199,8 @@ pub struct Session {
     random: RefCell<Randomness>,
     /// Settings that the transaction has changed.
     changed: Vec<changed::Changed>,
+    /// How many queries in pieces it has begun.
+    pieces_begun: u64,
     /// What the client was told of settings, if some may have changed since.
     told: Option<Vec<(&'static str, String)>>,
     /// The row that is being told.
@@ -291,6 +293,7 @@ impl Session {
             sequences: RefCell::default(),
             random: RefCell::new(Randomness::new()),
             changed: Vec::new(),
+            pieces_begun: 0,
             told: None,
             body: Vec::new(),
             text: String::new(),
@@ -395,7 +398,9 @@ impl Session {
             return;
         };
         // They are known until the block ends, and cannot be run.
-        self.portals.fail_from(open.portals_at_last_savepoint());
+        let (portals, pieces) = open.portals_at_last_savepoint();
+        self.portals.fail_from(portals);
+        self.portals.fail_pieces(pieces);
         if !open.has_savepoints() {
             self.failed_as = Some(open.characteristics);
             let portals = std::mem::take(&mut self.portals);
@@ -425,6 +430,7 @@ impl Session {
             cursors: self.cursors.declared(),
             portals: self.portals.bound(),
             settings: self.changed.len(),
+            pieces: self.pieces_begun,
         }
     }
 

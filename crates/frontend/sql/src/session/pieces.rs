@@ -2,20 +2,26 @@
 //!
 //! What a piece reads has to be what the first one read (PC1 of `exec/pieces`). Under repeatable read that is the transaction's snapshot, with what it had written by then. Under read committed the
 //! next statement draws another one: so the rest has a snapshot of its own, in a transaction of the engine that only reads. It does not see what the session's has written; where that has written
-//! anything the query is run to its end instead, and so is one whose rows do not come as they are read, WITH HOLD, and one for which there is no slot.
+//! anything the query is run to its end instead, and so is one whose rows do not come as they are read, WITH HOLD, and one for which there is no slot. The session's own writes and definitions
+//! take rows and tables away that a rest in its transaction would read: such a rest is run to its end before.
 //!
 //! Invariants:
 //! - PI1 The rest goes with its cursor or portal, at the end of the session's transaction at the latest.
+//! - PI2 Snapshots of rests are at most [`SNAPSHOTS_MAX`] a session, wait for no slot, and leave the slots that are kept back.
+//! - PI3 A row is read again at most about as often as rows are asked for: a rest that would do so more often is run to its end.
+//! - PI4 A rest that reads the session's transaction reads nothing behind a definition that takes away or changes what is there, nor behind a return to a savepoint that it was begun behind.
 
+use super::activity::Activity;
 use super::encode::Stored;
 use super::row_store::RowStore;
 use super::run::{Output, Sets};
 use super::{Session, Waiting};
-use crate::error::Result;
+use crate::error::{Result, SqlError};
 use crate::exec::Place;
 use crate::plan::{Program, ProgramKind};
 use std::cell::RefCell;
 use std::sync::Arc;
+use std::time::Duration;
 use vellum::{OwnWrites, Transaction, TransactionOptions};
 use vellum_row::Value;
 
@@ -23,6 +29,9 @@ use vellum_row::Value;
 const AHEAD_MAX: u64 = 1024;
 /// The same in bytes.
 const AHEAD_BYTES: usize = 16 << 10;
+
+/// Snapshots of their own that the cursors and portals of a session have, at most: each takes a slot of the engine.
+const SNAPSHOTS_MAX: usize = 2;
 
 /// How much is read of a query.
 #[derive(Debug)]
@@ -48,12 +57,30 @@ impl Piece {
     }
 }
 
+/// A transaction of the engine that reads and keeps a snapshot.
+#[derive(Debug)]
+struct OwnSnapshot {
+    transaction: Transaction,
+    /// Where it is told whose it is.
+    told: Arc<Activity>,
+}
+
+impl Drop for OwnSnapshot {
+    fn drop(&mut self) {
+        self.told.drops_snapshot(self.transaction.id());
+    }
+}
+
 /// What has not been read of a query.
 #[derive(Debug)]
 pub(super) struct Rest {
-    /// Whose snapshot it reads; `None`: the session's.
-    pub transaction: Option<Transaction>,
+    /// What it reads; `None`: the session's transaction.
+    snapshot: Option<OwnSnapshot>,
+    /// Its number among all of the session.
+    number: u64,
     pub place: Place,
+    /// What it ended with when it was run to its end before its rows were asked for.
+    failure: Option<SqlError>,
     /// What of the session's own writes it sees.
     own: OwnWrites,
     program: Arc<Program>,
@@ -62,10 +89,22 @@ pub(super) struct Rest {
     last: u64,
 }
 
+impl Rest {
+    /// The transaction that it reads, if that is not the session's.
+    pub fn transaction(&self) -> Option<&Transaction> {
+        self.snapshot.as_ref().map(|own| &own.transaction)
+    }
+
+    /// Whether it reads the session's transaction, and is the one of this number or a later one.
+    pub fn reads_own_from(&self, number: u64) -> bool {
+        self.snapshot.is_none() && self.number >= number
+    }
+}
+
 impl Session {
     /// Begins a query that can be run in pieces; `None`: it is to be run to its end. The statement is begun, and its program may be run.
     pub(super) fn begin_pieces(
-        &self,
+        &mut self,
         program: &Arc<Program>,
         params: &[Value],
     ) -> Result<Option<Box<Rest>>> {
@@ -79,25 +118,40 @@ impl Session {
         if params.len() < program.params.len() || self.explaining.is_some() {
             return Ok(None);
         }
-        let mut transaction = None;
+        let mut snapshot = None;
         if !open.characteristics.repeatable {
-            if open.transaction.has_written() {
+            if open.transaction.has_written() || self.activity.snapshots() >= SNAPSHOTS_MAX {
                 return Ok(None);
             }
-            let options = TransactionOptions::default().read_only(true);
-            let Ok(own) = self.shared.engine.begin_with(options) else {
+            let options = TransactionOptions::default()
+                .read_only(true)
+                .slot_timeout(Duration::ZERO)
+                .leaves_reserved(true);
+            vellum_sync::test_point!("pieces: a snapshot is drawn");
+            let Ok(transaction) = self.shared.engine.begin_with(options) else {
                 return Ok(None);
             };
+            self.activity.keeps_snapshot(transaction.id());
+            snapshot = Some(OwnSnapshot {
+                transaction,
+                told: self.activity.clone(),
+            });
+            // The end of the session's transaction waits until what that has read is durable (R7): it reads nothing older than the rows that are told in it.
+            open.transaction.begin_statement()?;
             // Tables may have become others between the statement's snapshot and this one.
             if self.shared.catalog.number() != open.catalog.0 {
+                self.refresh_image()?;
                 return Ok(None);
             }
-            transaction = Some(own);
         }
         self.check_program(program)?;
+        let number = self.pieces_begun;
+        self.pieces_begun += 1;
         Ok(Some(Box::new(Rest {
-            transaction,
+            snapshot,
+            number,
             place: Place::default(),
+            failure: None,
             own: open.transaction.own_writes(),
             program: program.clone(),
             params: params.to_vec(),
@@ -119,6 +173,9 @@ impl Session {
         let Some(rest) = unread.as_mut().filter(|_| missing > 0) else {
             return Ok(());
         };
+        if let Some(failure) = &rest.failure {
+            return Err(failure.clone());
+        }
         let rows_before = rows.len();
         // Who asks again asks for more.
         let mut piece = Piece {
@@ -130,6 +187,10 @@ impl Session {
                 .saturating_sub(missing),
             bytes: 0,
         };
+        // One row of the first table that has many partners, each piece of which begins with them all again (PI3).
+        if rest.place.repeats() / 2 > missing.max(AHEAD_MAX) {
+            piece.asked = u64::MAX;
+        }
         let cancel = self.cancel.clone();
         let waiting: Waiting<'_> = self.waiting(&cancel);
         let lists = [rest.params.as_slice()];
@@ -156,6 +217,37 @@ impl Session {
                 Ok(())
             }
             done => done.map(drop),
+        }
+    }
+
+    /// Before the session's transaction changes what is there, or takes back what it wrote: rests that read it are run to their end, those that were begun from this number on (PI4).
+    ///
+    /// # Errors
+    /// What ends a statement from outside, and limits; what a query fails with is told when its rows are asked for.
+    pub(super) fn end_pieces(&mut self, from: u64) -> Result<()> {
+        self.end_cursors(from)?;
+        self.end_portals(from)
+    }
+
+    /// The same of one.
+    pub(super) fn end_rest(
+        &mut self,
+        unread: &mut Option<Box<Rest>>,
+        from: u64,
+        kept: (&mut RowStore, &Stored),
+    ) -> Result<()> {
+        let reads = |rest: &&mut Box<Rest>| rest.reads_own_from(from) && rest.failure.is_none();
+        if unread.as_mut().filter(reads).is_none() {
+            return Ok(());
+        }
+        match self.read_pieces(unread, None, kept) {
+            Err(error) if error.is_of_data() => {
+                if let Some(rest) = unread {
+                    rest.failure = Some(error);
+                }
+                Ok(())
+            }
+            done => done,
         }
     }
 

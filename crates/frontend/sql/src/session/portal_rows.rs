@@ -59,6 +59,12 @@ impl Found {
         }
     }
 
+    /// Whether there are rows to be read in the session's transaction by a query in pieces of this number or a later one.
+    pub fn reads_own_from(&self, number: u64) -> bool {
+        let rest = self.rows.as_ref().and_then(|kept| kept.rest.as_ref());
+        rest.is_some_and(|rest| rest.reads_own_from(number))
+    }
+
     /// Hands over up to so many of the rows that are left; returns how many, and whether that was the end of them.
     ///
     /// # Errors
@@ -231,6 +237,24 @@ impl Session {
             }
             done => done,
         }
+    }
+
+    /// Runs portals to their end that read the session's transaction, as [`Session::end_pieces`] says.
+    pub(super) fn end_portals(&mut self, from: u64) -> Result<()> {
+        // Nothing that is run in pieces asks for portals.
+        let mut portals = std::mem::take(&mut self.portals);
+        let mut done = Ok(());
+        for portal in portals.all() {
+            let found = portal.found.as_mut().and_then(|found| found.rows.as_mut());
+            if let Some(kept) = found
+                && let Some(stored) = &kept.stored
+                && done.is_ok()
+            {
+                done = self.end_rest(&mut kept.rest, from, (&mut kept.rows, stored));
+            }
+        }
+        self.portals = portals;
+        done
     }
 
     /// Runs a portal and keeps its rows: to its end, unless it is run in pieces.

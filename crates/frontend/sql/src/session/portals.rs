@@ -5,7 +5,8 @@
 //!
 //! Invariants:
 //! - O1 ROLLBACK TO a savepoint takes portals along that were bound after it, as it does with cursors. One that was bound before and run behind it stays, with the rows
-//!   that it has found, as in PostgreSQL.
+//!   that it has found, as in PostgreSQL. One that is run in pieces and reads the session's transaction has found all: it is run to its end before, or cannot be run any more where the block
+//!   has failed.
 
 use super::cursor::ShownCursor;
 use super::extended::Portal;
@@ -100,12 +101,27 @@ impl Portals {
     /// The block has failed that those were bound in which were bound from there on: what they hold is given back.
     pub fn fail_from(&mut self, bound: u64) {
         self.running = None;
-        for portal in self.unnamed.iter_mut().chain(self.named.values_mut()) {
+        for portal in self.all() {
             if portal.number >= bound {
                 portal.aborted = true;
                 (portal.params, portal.found) = (Vec::new(), None);
             }
         }
+    }
+
+    /// The same of those that are run in pieces, from the piece of this number on, in the session's transaction: what they read has been taken back.
+    pub fn fail_pieces(&mut self, from: u64) {
+        for portal in self.all() {
+            let found = portal.found.as_ref();
+            if found.is_some_and(|found| found.reads_own_from(from)) {
+                (portal.failed, portal.found) = (true, None);
+            }
+        }
+    }
+
+    /// All that are not being run.
+    pub fn all(&mut self) -> impl Iterator<Item = &mut Portal> {
+        self.unnamed.iter_mut().chain(self.named.values_mut())
     }
 
     /// O1.

@@ -581,7 +581,7 @@ impl Session {
         run.ready = sets.ready;
         run.way.set(sets.way);
         if let Some(rest) = sets.rest {
-            run.transaction = rest.transaction.as_ref().unwrap_or(run.transaction);
+            run.transaction = rest.transaction().unwrap_or(run.transaction);
             run.place = Some(&rest.place);
         }
         for (number, params) in sets.lists.iter().enumerate() {

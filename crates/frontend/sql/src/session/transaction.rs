@@ -84,6 +84,8 @@ pub(crate) struct Beside {
     pub portals: u64,
     /// How many settings it had changed.
     pub settings: usize,
+    /// How many queries in pieces it had begun.
+    pub pieces: u64,
 }
 
 /// A SAVEPOINT.
@@ -623,9 +625,18 @@ impl Open {
         !self.savepoints.is_empty()
     }
 
-    /// How many portals had been bound by the last savepoint; none, if there is none.
-    pub fn portals_at_last_savepoint(&self) -> u64 {
-        self.savepoints.last().map_or(0, |mark| mark.beside.portals)
+    /// How many portals had been bound, and queries in pieces begun, by the last savepoint; none, if there is none.
+    pub fn portals_at_last_savepoint(&self) -> (u64, u64) {
+        let last = self.savepoints.last();
+        last.map_or((0, 0), |mark| (mark.beside.portals, mark.beside.pieces))
+    }
+
+    /// What had been done beside the transaction by a savepoint.
+    ///
+    /// # Errors
+    /// `3B001`.
+    pub fn beside_at(&self, name: &str) -> Result<Beside> {
+        Ok(self.savepoints[self.mark(name)?].beside)
     }
 
     /// Undoes what was done behind the last savepoint, if there is one.

@@ -5,7 +5,7 @@ use crate::error::{Result, SqlError};
 use crate::lock::Obstacle;
 use crate::sqlstate;
 use std::time::Duration;
-use vellum::{Database, Error, Transaction, TransactionOptions};
+use vellum::{Database, Error, Transaction, TransactionId, TransactionOptions};
 use vellum_base::clock::monotonic_nanos;
 
 /// How long a wait for a slot goes on without a look at what ends the statement.
@@ -18,8 +18,12 @@ pub(crate) struct Waiting<'w> {
     /// By the monotonic clock; `None`: no limit.
     deadline: Option<u64>,
     lock_nanos: Option<u64>,
-    /// When the wait began that is going on.
+    /// When the wait began that is going on, earlier by what was waited for the same transactions before.
     since: Option<u64>,
+    /// How long it has waited for those that it waited for last.
+    waited: u64,
+    /// Those.
+    on: Vec<TransactionId>,
     /// What the statement has met and fails for, to wait and run again.
     obstacle: Option<Obstacle>,
 }
@@ -32,6 +36,8 @@ impl<'w> Waiting<'w> {
             deadline,
             lock_nanos: nanos(lock_ms),
             since: None,
+            waited: 0,
+            on: Vec::new(),
             obstacle: None,
         }
     }
@@ -68,6 +74,7 @@ impl<'w> Waiting<'w> {
     pub fn anew(&self) -> Self {
         Self {
             since: None,
+            on: Vec::new(),
             obstacle: None,
             ..*self
         }
@@ -86,6 +93,24 @@ impl<'w> Waiting<'w> {
     /// Another wait begins: `lock_timeout` is for each.
     pub fn start(&mut self) {
         self.since = None;
+        self.on.clear();
+    }
+
+    /// A wait for transactions begins. One for those for whom the statement has waited before goes on: it was rung, and has found them in its way again.
+    pub fn start_for(&mut self, on: &[TransactionId]) {
+        if !self.on.iter().any(|before| on.contains(before)) {
+            self.waited = 0;
+        }
+        self.on.clear();
+        self.on.extend_from_slice(on);
+        self.since = Some(monotonic_nanos().saturating_sub(self.waited));
+    }
+
+    /// It has ended, if it has begun.
+    pub fn stop(&mut self) {
+        if let Some(since) = self.since.take() {
+            self.waited = monotonic_nanos().saturating_sub(since);
+        }
     }
 
     /// # Errors

@@ -141,6 +141,19 @@ impl Client {
         }
     }
 
+    /// One whose session has this process id.
+    pub fn of_session(database: &SqlDatabase, process_id: i32) -> Self {
+        let options = SessionOptions {
+            user: FIRST_ROLE.to_owned(),
+            database: FIRST_ROLE.to_owned(),
+            process_id,
+            ..SessionOptions::default()
+        };
+        Self {
+            session: database.session(options).unwrap(),
+        }
+    }
+
     pub fn new() -> Self {
         Self::of(&database())
     }

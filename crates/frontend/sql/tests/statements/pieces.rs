@@ -1,7 +1,10 @@
 //! Cursors and portals whose queries are run as their rows are asked for.
 
-use super::client::{Client, Heard, database};
+use super::client::{Client, Heard, database, database_with};
+use std::thread;
+use vellum::Config;
 use vellum_sql::{Parameters, Progress, SqlDatabase};
+use vellum_sync::test_point::TestPoints;
 
 const LEVELS: [&str; 2] = ["read committed", "repeatable read"];
 
@@ -197,4 +200,176 @@ fn a_portal_keeps_no_more_than_is_asked_for() {
     while session.execute("", 10, &mut heard).unwrap() == Progress::Suspended {}
     session.sync().unwrap();
     assert_eq!(heard.rows.len(), 3000);
+}
+
+/// Symptom: a join of one row with many was read anew from its beginning for each FETCH. Guard: PI3 of `session/pieces`.
+#[test]
+fn regress_one_row_with_many_partners_is_not_read_again_and_again() {
+    let database = database();
+    let mut client = with_rows(&database);
+    client.ok("create table v (t int, k int, primary key (t, k));
+        insert into v select 1, k from generate_series(1, 20000) k");
+    client.ok(
+        "begin; declare c cursor for select t.id, v.k from t join v on v.t = t.id order by t.id",
+    );
+    let open = "select transactions_open from vellum_slots";
+    assert_eq!(client.ok(open), "2");
+    for number in 1..500 {
+        let rows = client.ok("fetch 10 c");
+        assert!(
+            rows.starts_with(&format!("1|{}\n", number * 10 - 9)),
+            "{rows}"
+        );
+    }
+    // The rest was read, and its snapshot given back.
+    assert_eq!(client.ok(open), "1");
+    assert_eq!(client.hear("fetch all c").rows.len(), 20_000 - 4990);
+    client.ok("commit");
+}
+
+/// Symptom: cursors took all places for transactions, those that are kept back for superusers, too, and waited for one. Guard: PI2 of `session/pieces`.
+#[test]
+fn regress_cursors_leave_places_to_others() {
+    let mut config = Config::default()
+        .pool_bytes(16 << 20)
+        .background_threads(false);
+    config.slots_max = 8;
+    config.slots_reserved = 4;
+    let database = database_with(config);
+    let mut one = Client::of_session(&database, 1);
+    one.ok("create table t (id int primary key); insert into t select generate_series(1, 100)");
+    let open = "select transactions_open from vellum_slots";
+    one.ok("begin");
+    for (cursor, expected) in [("a", "2"), ("b", "3"), ("c", "3")] {
+        one.ok(&format!("declare {cursor} cursor for select id from t"));
+        assert_eq!(one.ok(open), expected, "two a session");
+    }
+    let whose = "select distinct pid from vellum_snapshots";
+    assert_eq!(one.ok(whose), "1");
+    let mut two = Client::of_session(&database, 2);
+    two.ok("begin");
+    for cursor in ["a", "b"] {
+        two.ok(&format!("declare {cursor} cursor for select id from t"));
+        assert_eq!(two.ok(open), "4", "the others are kept back");
+    }
+    for client in [&mut one, &mut two] {
+        for cursor in ["a", "b"] {
+            assert_eq!(client.ok(&format!("fetch 2 {cursor}")), "1\n2");
+            assert_eq!(client.hear(&format!("fetch all {cursor}")).rows.len(), 98);
+        }
+    }
+    assert_eq!(one.ok(open), "2");
+}
+
+/// Symptom: `XX001`. Cause: a piece under repeatable read found no table any more. Guard: PI4 of `session/pieces`.
+#[test]
+fn regress_own_definitions_between_pieces_take_no_rows_away() {
+    for level in LEVELS {
+        for change in [
+            "drop table t",
+            "truncate t",
+            "alter table t alter column n type text",
+            "alter table t drop column n",
+            "drop index t_g_id_idx",
+            "drop schema public cascade",
+        ] {
+            let database = database();
+            let mut client = with_rows(&database);
+            let whole = client.ok("select id, n from t where g = 3 order by id");
+            client.ok(&format!("begin isolation level {level}"));
+            client.ok("declare c cursor for select id, n from t where g = 3 order by id");
+            let mut rows = client.ok("fetch 2 c");
+            client.ok("declare f cursor for select 100 / (id - 300) from t order by id");
+            client.ok(&format!("savepoint s; {change}"));
+            rows.push('\n');
+            rows.push_str(&client.ok("fetch 3 c"));
+            client.ok("rollback to s");
+            rows.push('\n');
+            rows.push_str(&client.ok("fetch all c"));
+            assert_eq!(rows, whole, "{change}, {level}");
+            // What another one fails with is told where it is asked for.
+            client.ok(change);
+            assert_eq!(client.hear("fetch 299 f").rows.len(), 299);
+            assert_eq!(client.state("fetch f"), "22012", "{change}, {level}");
+            client.ok("rollback");
+        }
+    }
+}
+
+/// Symptom: a row was missed. Cause: the row that a portal stood at was taken back, and the next one passed over in its place. Guard: PI4 of `session/pieces`, O1 of `session/portals`.
+#[test]
+fn regress_rows_that_were_taken_back_are_passed_over_for_no_others() {
+    for fails in [false, true] {
+        let database = database();
+        let mut client = with_rows(&database);
+        let execute = |client: &mut Client| {
+            let mut heard = Heard::default();
+            let done = client.session.execute("p", 1, &mut heard);
+            done.map(|_| heard.text())
+                .map_err(|error| error.sqlstate().to_string())
+        };
+        client.ok("begin isolation level repeatable read");
+        let query = "select t.id, u.k from t left join u on u.t = t.id order by t.id";
+        client.session.parse("", query, &[]).unwrap();
+        let session = &mut client.session;
+        session.bind("p", "", Parameters::default(), &[]).unwrap();
+        client
+            .ok("savepoint s; insert into t values (0, 0, 0); insert into u values (0, 1), (0, 2)");
+        assert_eq!(execute(&mut client).unwrap(), "0|1");
+        if fails {
+            assert_eq!(client.state("select 1 / 0"), "22012");
+        }
+        client.ok("rollback to s");
+        if fails {
+            assert_eq!(execute(&mut client).unwrap_err(), "55000");
+        } else {
+            for expected in ["0|2", "1|1", "2|1", "2|2"] {
+                assert_eq!(execute(&mut client).unwrap(), expected);
+            }
+        }
+        client.ok("rollback");
+    }
+}
+
+/// The same, where the row's condition reads a setting.
+#[test]
+fn regress_a_row_that_goes_with_a_setting_takes_no_other_along() {
+    let database = database();
+    let mut client = Client::of(&database);
+    client.ok("create table t (id int primary key, at timestamptz);
+        set timezone = 'UTC'; insert into t values (1, '2000-01-01 23:00+00'), (2, '2000-01-01 10:00+00'), (3, '2000-01-01 11:00+00')");
+    for level in LEVELS {
+        client.ok(&format!("begin isolation level {level}"));
+        client.ok(
+            "declare c cursor for select id from t where at::date = date '2000-01-01' order by id",
+        );
+        assert_eq!(client.ok("fetch c"), "1");
+        client.ok("set local timezone = 'Europe/Berlin'");
+        assert_eq!(client.ok("fetch all c"), "2\n3", "{level}");
+        client.ok("rollback");
+    }
+}
+
+/// Symptom: a pipeline ended before what a portal had told in it was durable. Cause: the session's snapshot, until which its end waits, was older than the portal's. Guard: `begin_pieces`.
+#[test]
+fn regress_the_session_reads_as_late_as_its_cursor() {
+    let database = database();
+    let mut other = Client::of(&database);
+    other.ok("create table t (id int primary key); insert into t values (1)");
+    let mut client = Client::of_session(&database, 7);
+    let points = TestPoints::new();
+    let drawn = points.pause("pieces: a snapshot is drawn");
+    let declares = thread::spawn(move || {
+        let _entered = points.enter();
+        client.ok("begin; declare c cursor for select id from t");
+        client
+    });
+    drawn.wait_reached();
+    other.ok("insert into t values (2)");
+    drawn.release();
+    let mut client = declares.join().unwrap();
+    let snapshots = "select count(*), count(distinct snapshot) from vellum_snapshots where pid = 7";
+    assert_eq!(other.ok(snapshots), "2|1");
+    assert_eq!(client.ok("fetch all c"), "1\n2");
+    client.ok("commit");
 }

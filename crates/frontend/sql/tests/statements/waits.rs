@@ -2,7 +2,7 @@
 
 use super::client::{Client, Heard, database};
 use std::thread::{self, JoinHandle};
-use vellum_sql::{SessionOptions, SqlDatabase};
+use vellum_sql::SqlDatabase;
 use vellum_sync::test_point::TestPoints;
 
 /// Clients 1, 2, … of one database.
@@ -11,14 +11,7 @@ fn clients<const N: usize>() -> (SqlDatabase, [Client; N]) {
     let mut process_id = 0;
     let clients = [(); N].map(|()| {
         process_id += 1;
-        let options = SessionOptions {
-            user: "vellum".to_owned(),
-            database: "vellum".to_owned(),
-            process_id,
-            ..SessionOptions::default()
-        };
-        let session = database.session(options).unwrap();
-        Client { session }
+        Client::of_session(&database, process_id)
     });
     (database, clients)
 }
@@ -363,4 +356,75 @@ fn transactions_are_counted() {
     assert_eq!([after[0] - before[0], after[1] - before[1]], [2, 2]);
     let nulls = b.ok("select * from pg_stat_database").matches('~').count();
     assert_eq!(nulls, 1, "there was no failure of a checksum");
+}
+
+/// Symptom: who waits for a transaction was rung, and ran its statement again, whenever that gave back any lock. Guard: `lock/waits`: `released`.
+#[test]
+fn regress_a_lock_that_is_given_back_rings_those_who_wait_for_it() {
+    let (_database, [b, mut a, mut c]) = clients();
+    c.ok("create table t (id int primary key, n int); insert into t values (1, 0), (2, 0); create sequence s");
+    a.ok("begin; select n from t where id = 1 for update");
+    let waits = says(b, "update t set n = nextval('s') where id = 1");
+    until(&mut c, BLOCKING, "{2}");
+    for _ in 0..50 {
+        a.ok("savepoint p; select n from t where id = 2 for update; rollback to p");
+        until(&mut c, BLOCKING, "{2}");
+    }
+    a.ok("commit");
+    assert_eq!(waits.join().unwrap().1, None);
+    assert_eq!(
+        c.ok("select n from t where id = 1"),
+        "2",
+        "as often as it ran"
+    );
+}
+
+/// Symptom: `lock_timeout` began anew with each ring. Guard: `Waiting::start_for`.
+#[test]
+fn regress_lock_timeout_is_for_the_wait_for_one_transaction_however_often_it_looks_again() {
+    let (_database, [mut b, mut a, mut c]) = clients();
+    c.ok("create table t (id int primary key, n int); insert into t values (1, 0)");
+    a.ok("begin; select n from t where id = 1 for share");
+    b.ok("set lock_timeout = 1500");
+    let waits = says(b, "update t set n = 1 where id = 1");
+    // What it waits for is given back in part, until it has tried too often.
+    while !waits.is_finished() {
+        a.ok("savepoint p; select n from t where id = 1 for update; rollback to p");
+    }
+    assert_eq!(waits.join().unwrap().1.as_deref(), Some("55P03"));
+    a.ok("commit");
+}
+
+/// Symptom: `23505` for a key that went with its row. Cause: another row has taken the key since the statement's snapshot, and its writer was not asked after. Guard: `Duplicate::outdated`.
+#[test]
+fn regress_a_key_that_another_row_has_taken_since_is_waited_for() {
+    let waits = "select count(*) from pg_locks where not granted";
+    for (insert, ends, expected) in [
+        (
+            "insert into t select 9, 5, 9 ",
+            "delete from t where id = 2",
+            None,
+        ),
+        ("insert into t select 9, 5, 9 ", "select 1", Some("23505")),
+        (
+            "insert into t select 9, 5, 9 ",
+            "update t set u = 6 where id = 2",
+            None,
+        ),
+    ] {
+        let (_database, [a, mut b, mut c]) = clients();
+        c.ok("create table t (id int primary key, u int unique, n int); insert into t values (1, 5, 0)");
+        b.ok("select pg_advisory_lock(1)");
+        // Its snapshot is drawn, and shows the key at row 1.
+        let sql = format!("{insert} from (select pg_advisory_xact_lock(1)) l");
+        let inserts = says(a, &sql);
+        until(&mut c, waits, "1");
+        c.ok("begin; delete from t where id = 1; insert into t values (2, 5, 0); commit");
+        c.ok("begin; update t set n = 1 where id = 2");
+        b.ok("select pg_advisory_unlock(1)");
+        until(&mut b, "select pg_blocking_pids(1)", "{3}");
+        c.ok(&format!("{ends}; commit"));
+        let (_, told) = inserts.join().unwrap();
+        assert_eq!(told.as_deref(), expected, "{ends}");
+    }
 }
