@@ -221,7 +221,10 @@ impl Run<'_, '_> {
     fn settled(&self, duplicate: Duplicate) -> Result<Duplicate> {
         match duplicate.unsettled {
             Some(by) => Err(self.waits_for(Obstacle::Writer(by))),
-            None if self.is_outdated(&duplicate) => Err(vellum::Error::Conflict.into()),
+            // One whose row is not known was committed since: it is there, and a statement of many rows beside many writers would begin anew at each.
+            None if self.is_outdated(&duplicate) && !duplicate.row_key.is_empty() => {
+                Err(vellum::Error::Conflict.into())
+            }
             None => Ok(duplicate),
         }
     }
