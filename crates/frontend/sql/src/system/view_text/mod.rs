@@ -3,6 +3,8 @@
 //! It is written over the syntax tree that the catalog keeps, not over what was bound.
 //!
 //! Differences: constants have no casts that nobody wrote; `IN (…)` stays as it is; of tables that are called alike none gets another name.
+//! Some forms are not written here, and the query is shown as it is kept: fields of rows and subscripts of what is no column, `AT TIME ZONE` and COLLATE
+//! prettily, names that mean another table without their schema, and what would come to more than some dozens of times its text.
 //!
 //! Not here: expressions (terms.rs); what a name without its table means (names.rs).
 

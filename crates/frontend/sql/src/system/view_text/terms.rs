@@ -296,33 +296,25 @@ impl Writer<'_> {
                 of(&of(own, ops.0, low), ops.1, &of(own, ops.2, high))
             }
             Expr::Like {
-                negated,
                 any: false,
+                escape_char: None,
+                negated,
                 expr: own,
                 pattern,
-                escape_char: None,
-            } => {
-                let op = if *negated {
-                    B::PGNotLikeMatch
-                } else {
-                    B::PGLikeMatch
-                };
-                of(own, op, pattern)
-            }
+            } => match negated {
+                true => of(own, B::PGNotLikeMatch, pattern),
+                false => of(own, B::PGLikeMatch, pattern),
+            },
             Expr::ILike {
-                negated,
                 any: false,
+                escape_char: None,
+                negated,
                 expr: own,
                 pattern,
-                escape_char: None,
-            } => {
-                let op = if *negated {
-                    B::PGNotILikeMatch
-                } else {
-                    B::PGILikeMatch
-                };
-                of(own, op, pattern)
-            }
+            } => match negated {
+                true => of(own, B::PGNotILikeMatch, pattern),
+                false => of(own, B::PGILikeMatch, pattern),
+            },
             _ => return,
         };
         *expr = spelled;
@@ -378,13 +370,8 @@ impl Writer<'_> {
                 };
             }
             Expr::Function(function) => return called(function),
-            other => {
-                let text = other.to_string();
-                match Sort::of(other) {
-                    Sort::Plain => return text,
-                    _ => text,
-                }
-            }
+            other if Sort::of(other) == Sort::Plain => return other.to_string(),
+            other => other.to_string(),
         };
         match self.pretty {
             true => text,
