@@ -269,6 +269,12 @@ mod tests {
         assert!(series.clear().is_err(), "somebody runs there");
         assert!(data.join("rows").exists());
         drop(held);
+        // Vellum locks a file of its own.
+        fs::write(data.join(LOCK), "").expect("a file");
+        let open = lock(&data.join(LOCK)).expect("nobody has it");
+        assert!(series.clear().is_err(), "a database is open there");
+        assert!(data.join("rows").exists());
+        drop(open);
         series.clear().expect("it is ours");
         assert!(!data.exists());
         series.clear().expect("nothing to do");
