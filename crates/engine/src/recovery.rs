@@ -7,7 +7,7 @@
 //!    checkpoint on, in windows, for redo, page by page on two threads.
 //! 3. The log begins a new incarnation in segments of its own; its first record names the verdict.
 //! 4. Losers are undone in descending GSN over all of them, each step logged: by the log, then by what was carried forward.
-//! 5. What `pending_free` still lists is freed, carried undo is deleted, the catalog is read.
+//! 5. Carried undo is deleted, what `pending_free` still lists is freed, the catalog is read.
 //! 6. A checkpoint ends recovery; only then are old segments released.
 //!
 //! Invariants:
@@ -20,6 +20,7 @@
 //!   checkpoint records how far each loser is undone before it releases the compensations that say so.
 //! - Y4 Before that, undo goes by the log, and makes checkpoints so that what a recovery of this recovery redoes is bounded. They
 //!   release nothing: analysis starts where it started.
+//! - Y5 No page that only garbage has keeps the database shut: what cannot be read of what is listed stays listed, and maintenance tries it again.
 
 use crate::checkpoint::STEP_PAGES;
 use crate::control::Control;
@@ -27,7 +28,7 @@ use crate::engine::{Engine, SystemSlot, system_slot};
 use crate::error::Result;
 use std::sync::Arc;
 use vellum_base::{Gsn, PageId, Result as StorageResult, StorageError, Timestamp};
-use vellum_btree::{Journal, LeafCopy, Redo, Seek, Tree};
+use vellum_btree::{Journal, Redo};
 use vellum_buffer::Pool;
 use vellum_io::Directory;
 use vellum_sync::thread;
@@ -35,7 +36,6 @@ use vellum_txn::{Analysis, Loser, Outcome, Undo, log_verdict, loser_records, und
 use vellum_version::Reverter;
 use vellum_version::carried::{Copies, drop_ended, rows, void};
 use vellum_version::collect::Reducer;
-use vellum_version::pending::PendingKind;
 use vellum_wal::{
     LogPosition, LogReader, LogStart, Purpose, Record, RedoWindows, SegmentFiles, Verdict,
 };
@@ -136,7 +136,8 @@ impl Recovered {
         drop_ended(&engine.carried, |_| false, journal, &mut Vec::new())?;
         // What checkpoints have not freed yet is listed, too, and must not be freed twice.
         engine.checkpointer.unowned().clear();
-        free_pending(engine)?;
+        // Y5.
+        engine.store.free_all_listed(log, Purpose::Undo)?;
         engine.tables.load(engine)?;
         Ok(())
     }
@@ -282,54 +283,4 @@ fn apply(
         }
         result
     })
-}
-
-/// Frees every chain and tree that no committed row refers to.
-fn free_pending(engine: &Engine) -> Result<()> {
-    let mut roots = Vec::new();
-    let tree = engine.store.pending_free();
-    for_each_key(tree, |key| {
-        if let Ok(root) = <[u8; 8]>::try_from(key) {
-            roots.push(PageId(u64::from_be_bytes(root)));
-        }
-        Ok(())
-    })?;
-    let log = engine.system_slot(SystemSlot::Checkpoint);
-    let mut payload = Vec::new();
-    // Dropped trees first: a chain that a row there still refers to may be listed by now, and goes with the row.
-    for trees in [true, false] {
-        for root in &roots {
-            if !tree.get(&root.get().to_be_bytes(), &mut payload)? {
-                continue;
-            }
-            let kind = PendingKind::decode(&payload).ok_or_else(|| StorageError::Corruption {
-                file: "data".into(),
-                page: Some(*root),
-                what: "pending_free row",
-                expected: 1,
-                found: payload.first().copied().unwrap_or(0).into(),
-            })?;
-            if (kind == PendingKind::Dropped) == trees {
-                engine.store.free_listed(*root, kind, log, Purpose::Undo)?;
-            }
-        }
-    }
-    Ok(())
-}
-
-/// Calls `each` with every key of a system tree.
-fn for_each_key(tree: &Tree, mut each: impl FnMut(&[u8]) -> Result<()>) -> Result<()> {
-    let mut leaf = LeafCopy::new(tree.context().page_size());
-    let mut key = Vec::new();
-    tree.read_leaf(Seek::First, &mut leaf)?;
-    loop {
-        for index in 0..leaf.len() {
-            leaf.key(index, &mut key);
-            each(&key)?;
-        }
-        let Some(fence) = leaf.upper_fence().map(<[u8]>::to_vec) else {
-            return Ok(());
-        };
-        tree.read_leaf(Seek::AtOrAfter(&fence), &mut leaf)?;
-    }
 }

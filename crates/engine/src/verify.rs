@@ -23,6 +23,7 @@ mod walk;
 
 pub use closed::{Inspection, inspect_directory, verify_directory, verify_path};
 
+use crate::background::Maintenance;
 use crate::database::Database;
 use crate::engine::Engine;
 use crate::error::Result;
@@ -273,10 +274,7 @@ impl Engine {
         let mut turn = self.maintenance.lock();
         let mut attempt = 1;
         loop {
-            let mut steps = 0;
-            while steps < COLLECT_STEPS && self.collect_idle_alone(&mut turn)? {
-                steps += 1;
-            }
+            self.collect_first(&mut turn)?;
             let before = self.records_written()?;
             let busy = self.manager.slots_taken() > 0;
             let mut report = walk::report(&self.context, &self.roots(), compare_indexes)?;
@@ -300,6 +298,19 @@ impl Engine {
             }
             attempt += 1;
         }
+    }
+
+    /// What idle slots have left goes, as far as it can be read: the rest is what the walk is to find.
+    fn collect_first(&self, turn: &mut Maintenance) -> Result<()> {
+        for _ in 0..COLLECT_STEPS {
+            match self.collect_idle_alone(turn) {
+                Ok(true) => {}
+                Ok(false) => break,
+                Err(error) if walk::is_damage(&error) => break,
+                Err(error) => return Err(error.into()),
+            }
+        }
+        Ok(())
     }
 
     fn roots(&self) -> walk::Roots {

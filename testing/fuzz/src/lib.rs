@@ -14,6 +14,7 @@
 //! | [`kinds`] | every kind of record of the log, each in a chunk of its own |
 //! | [`aged`] | an open database with old snapshots, whose disk is changed under it |
 //! | [`damage`] | copies of the files with something changed, with and without the checksum that it then needs; opened and read |
+//! | [`garbage`] | a database with garbage that nobody has freed, and pages of that changed |
 //!
 //! What is not checked: README.
 #![forbid(unsafe_code)]
@@ -23,6 +24,7 @@ pub mod corpus;
 pub mod damage;
 pub mod double_write;
 pub mod each;
+pub mod garbage;
 pub mod kept;
 pub mod kinds;
 pub mod misplaced;

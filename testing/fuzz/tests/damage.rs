@@ -1,9 +1,11 @@
 //! Files with something changed: no wrong answer, no panic, no hang.
 
 use vellum_base::random::Random;
+use vellum_buffer::page::kind;
 use vellum_fuzz::corpus::{self, CONTROL, DATA, PAGE};
 use vellum_fuzz::damage::{Outcome, Place, flip, forge, forge_control, forge_page};
-use vellum_fuzz::each::{chunks, pages};
+use vellum_fuzz::each::{chunks, pages, place};
+use vellum_fuzz::garbage;
 use vellum_io::SimulatedDirectory;
 use vellum_model::run::{first_seed, rounds, thorough};
 
@@ -82,6 +84,26 @@ fn prop_damage_of_a_medium_is_detected_or_harmless() {
         counts[1]
     );
     assert!(counts[1] > 0, "nothing was detected");
+}
+
+/// What cannot be read of a database that opens with an error is detected damage, unless nobody needs it.
+#[test]
+fn prop_damage_of_garbage_keeps_no_database_shut() {
+    let seed = first_seed();
+    eprintln!("VELLUM_SEED={seed}");
+    let garbage = garbage::make().expect("a database");
+    for wanted in [kind::INNER, kind::LEAF, kind::OVERFLOW] {
+        let found = garbage.pages.iter().filter(|(kind, _)| *kind == wanted);
+        let found = found.count();
+        eprintln!("{found} pages of kind {wanted}");
+        assert!(found > 1, "kind {wanted}");
+    }
+    let mut random = Random::new(seed);
+    for (_, page) in &garbage.pages {
+        let verifies = thorough() || random.chance(1, 8);
+        let flipped = garbage::flip(&garbage, *page, place(&mut random), verifies);
+        flipped.unwrap_or_else(|what| panic!("VELLUM_SEED={seed}: {what}"));
+    }
 }
 
 #[test]

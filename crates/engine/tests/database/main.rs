@@ -13,6 +13,7 @@ mod dropped_tables;
 mod experiments;
 mod faults;
 mod full;
+mod garbage;
 mod given_loads;
 mod joins;
 mod limits;

@@ -23,7 +23,7 @@
 //! Crash: temporary trees; after a crash their pages are given back, and nobody is left who would look.
 
 use crate::drops::Drops;
-use crate::error::{Result, damaged};
+use crate::error::{Result, concerns_one, damaged};
 use crate::pair;
 use crate::read::{Resolved, View};
 use crate::row::Header;
@@ -120,13 +120,24 @@ impl Graveyards {
         }
     }
 
-    /// Gives back pages of discarded graveyards, about `budget`; true once nothing is left.
+    /// Gives back pages of discarded graveyards, about `budget`; true once nothing is left. What is left of one that cannot be read is forgotten (V59): the
+    /// next start gives it back.
+    ///
+    /// # Errors
+    /// I/O, corruption.
     pub fn free_discarded(&self, budget: usize) -> vellum_base::Result<bool> {
         let mut discarded = self.discarded.lock();
-        if let Some(tree) = discarded.last()
-            && tree.drop_pages(budget, None, None)?
-        {
-            discarded.pop();
+        if let Some(tree) = discarded.last() {
+            match tree.drop_pages(budget, None, None) {
+                Ok(false) => {}
+                Ok(true) => drop(discarded.pop()),
+                Err(error) => {
+                    if concerns_one(&error) {
+                        discarded.pop();
+                    }
+                    return Err(error);
+                }
+            }
         }
         Ok(discarded.is_empty())
     }

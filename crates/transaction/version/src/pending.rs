@@ -9,7 +9,7 @@
 //! - V19 The row of a root page changes only by the transaction that creates, adopts or drops that root, or by who
 //!   frees it: no two at a time, so the rows need no versions.
 
-use crate::error::{Result, damaged};
+use crate::error::{Result, concerns_one, damaged};
 use crate::row::{self, Shape};
 use crate::store::VersionStore;
 use crate::undo_record::{self, Revert};
@@ -177,11 +177,38 @@ impl VersionStore {
         self.add_work(transaction, command, work)
     }
 
+    /// What is listed, by root.
+    ///
+    /// # Errors
+    /// I/O, `Corruption` of the list.
+    pub(crate) fn listed(&self) -> vellum_base::Result<Vec<(PageId, PendingKind)>> {
+        let list = self.pending_free();
+        let (mut found, mut key) = (Vec::new(), Vec::new());
+        let mut leaf = LeafCopy::new(self.context().page_size());
+        list.read_leaf(Seek::First, &mut leaf)?;
+        loop {
+            for index in 0..leaf.len() {
+                leaf.key(index, &mut key);
+                // Another key is a finding of who verifies.
+                let Ok(root) = <[u8; 8]>::try_from(&key[..]) else {
+                    continue;
+                };
+                let root = PageId(u64::from_be_bytes(root));
+                let kind = PendingKind::decode(leaf.payload(index));
+                found.push((root, kind.ok_or_else(|| damaged("pending_free row", root))?));
+            }
+            let Some(fence) = leaf.upper_fence().map(<[u8]>::to_vec) else {
+                return Ok(found);
+            };
+            list.read_leaf(Seek::AtOrAfter(&fence), &mut leaf)?;
+        }
+    }
+
     /// Frees what is listed, and takes it off the list. Nobody uses it any more.
     ///
     /// # Errors
     /// I/O, log space: it is still listed; call again.
-    pub fn free_listed(
+    pub(crate) fn free_listed(
         &self,
         root: PageId,
         kind: PendingKind,
@@ -253,6 +280,8 @@ impl VersionStore {
                         });
                     }
                     drop(row);
+                    // V71.
+                    self.given_up().forget_chain(chain.root);
                     self.ownerless().lock().push((root, chain));
                     if !self.free_ownerless(&mut pages, log, purpose)? {
                         return Ok(false);
@@ -271,8 +300,8 @@ impl VersionStore {
         Ok(false)
     }
 
-    /// Frees chains whose rows are gone, about `pages` of their pages; false if there is more. What fails is tried again by the
-    /// next step.
+    /// Frees chains whose rows are gone, about `pages` of their pages; false if there is more. One that cannot be read keeps no other, nor the tree (V59): it
+    /// is given up, and told by who tries it again. What else fails is tried again by the next step.
     fn free_ownerless(
         &self,
         pages: &mut usize,
@@ -280,17 +309,25 @@ impl VersionStore {
         purpose: Purpose,
     ) -> vellum_base::Result<bool> {
         let mut chains = self.ownerless().lock();
-        while let Some((tree, chain)) = chains.last() {
+        while let Some(&(tree, chain)) = chains.last() {
             if *pages == 0 {
                 return Ok(false);
             }
             let journal = Some(Journal::new(log, purpose));
             let (context, list) = (self.context(), self.pending_free());
             *pages = pages.saturating_sub(CHAIN_STEP);
-            if overflow::free(context, chain.root, CHAIN_STEP, journal, Some(list))? {
-                let bytes = chain.bytes_of_pages(context.page_size());
-                self.dropped_pages().chain_is_gone(*tree, bytes);
-                chains.pop();
+            match overflow::free(context, chain.root, CHAIN_STEP, journal, Some(list)) {
+                Ok(false) => {}
+                Ok(true) => {
+                    let bytes = chain.bytes_of_pages(context.page_size());
+                    self.dropped_pages().chain_is_gone(tree, bytes);
+                    chains.pop();
+                }
+                Err(error) if concerns_one(&error) => {
+                    self.given_up().add_chain(chain.root);
+                    chains.pop();
+                }
+                Err(error) => return Err(error),
             }
         }
         Ok(true)

@@ -1,13 +1,16 @@
-//! What a collector does about a part of its own lists, or of a delta index, that it cannot read, and about a pool without a free page.
+//! What a collector does about a part of its own lists, of a delta index, or of what it is to free, that it cannot read, and about a pool without a free page.
 
+use super::given_up::large_row;
 use super::world::{SLOTS, World};
 use crate::VersionError;
+use crate::pending::PendingKind;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use vellum_base::{PageId, SlotId, StorageError};
-use vellum_btree::Tree;
+use vellum_btree::{Journal, Tree};
 use vellum_gc::Budget;
 use vellum_sync::test_point::TestPoints;
+use vellum_wal::Purpose;
 
 fn key(number: u32) -> [u8; 4] {
     number.to_be_bytes()
@@ -40,6 +43,13 @@ fn evict(world: &World) {
     }
 }
 
+/// The leaf of a key, which is in memory.
+fn leaf_of(tree: &Tree, key: &[u8]) -> PageId {
+    let mut leaf = [PageId::ZERO];
+    tree.find_leaves(&[key], &mut leaf);
+    leaf[0]
+}
+
 fn flip(world: &World, page: PageId) {
     let page_size = world.store.context().page_size() as u64;
     let at = page.get() * page_size + page_size - 40;
@@ -60,11 +70,7 @@ fn unreadable_leaf_of_a_delta_index_keeps_no_other_before_images() {
     let mut names = Vec::new();
     world.each_row(deltas, |name, _| names.push(name.to_vec()));
     assert_eq!(names.len(), 1000);
-    let leaf_of = |name: &[u8]| {
-        let mut leaf = [PageId::ZERO];
-        deltas.find_leaves(&[name], &mut leaf);
-        leaf[0]
-    };
+    let leaf_of = |name: &[u8]| leaf_of(deltas, name);
     let damaged = leaf_of(&names[500]);
     assert!(damaged != leaf_of(&names[0]) && damaged != leaf_of(&names[999]));
     let in_damaged = names.iter().filter(|name| leaf_of(name) == damaged).count();
@@ -159,6 +165,142 @@ fn dropped_tree_that_cannot_be_read_is_counted_later_and_keeps_no_other() {
     assert_eq!((total(), kept()), (1, 0), "it cannot be given back");
     flip(&world, trees[0].root());
     world.rollback(younger);
+}
+
+/// Symptom: no dropped table gave its pages back any more. Cause: the chain that could not be read was the next one to be freed, of whatever table. Guard: it is
+/// given up, and tried again for itself.
+#[test]
+fn chain_of_a_dropped_tree_that_cannot_be_read_keeps_no_other_tree() {
+    let world = World::new(4096, 24);
+    let durable = || world.space.counts().durable;
+    let before = durable();
+    let trees = [world.table(), world.table()];
+    trees.iter().for_each(|tree| fill(&world, tree, 1..300));
+    let mut chains = Vec::new();
+    for tree in &trees {
+        let tx = world.begin();
+        chains.push(large_row(&world, &tx, tree, &key(0), 30_000));
+        world.commit(tx);
+    }
+    let both = durable() - before;
+    for tree in &trees {
+        let tx = world.begin();
+        world.disown(&tx, tree);
+        world.commit(tx);
+    }
+    evict(&world);
+    flip(&world, chains[0]);
+    world.log.flush_round().unwrap();
+    let dropped = durable();
+    for _ in 0..20 {
+        for slot in (0..SLOTS).map(SlotId) {
+            let mut budget = Budget::UNBOUNDED;
+            let _ = world.collect_slot(slot, &mut budget);
+        }
+    }
+    assert_eq!(world.pending(), 1, "the chain");
+    let chain = 30_000_u64.div_ceil(4096 - 40);
+    assert_eq!(dropped - durable(), both - chain);
+    // Told, and tried again ever more seldom.
+    let log = world.log.slot(SlotId(SLOTS));
+    let again = || world.store.free_ownerless_and(Vec::new, log);
+    let told = (0..100).filter(|_| again().is_err()).count();
+    assert!((4..10).contains(&told), "{told} looks");
+    flip(&world, chains[0]);
+    for _ in 0..=256 {
+        again().unwrap();
+    }
+    assert_eq!((world.pending(), dropped - durable()), (0, both));
+}
+
+/// Symptom: no dropped table gave its pages back any more. Cause: each step frees graveyards of dropped indexes first, and one that could not be read was the next.
+/// Guard: what is left of it is the next start's.
+#[test]
+fn graveyard_that_cannot_be_read_keeps_no_dropped_tree() {
+    let world = World::new(4096, 24);
+    let tree = world.table();
+    fill(&world, &tree, 0..300);
+    let old = world.begin_olap();
+    let slot = delete(&world, &tree, 0..300);
+    world.log.flush_round().unwrap();
+    let mut budget = Budget::UNBOUNDED;
+    world.collect_slot(slot, &mut budget).unwrap();
+    assert_eq!(world.store.buried(), 300);
+    let graveyard = world.store.graveyards().find(tree.root()).unwrap();
+    let damaged = graveyard.occupied().unwrap().root();
+    let tx = world.begin();
+    world.disown(&tx, &tree);
+    world.commit(tx);
+    evict(&world);
+    flip(&world, damaged);
+    let log = world.log.slot(SlotId(SLOTS));
+    let step = || {
+        let store = &world.store;
+        store.free_dropped_step(tree.root(), log, Purpose::Optional)
+    };
+    assert!(step().is_err(), "somebody hears of it");
+    for _ in 0..20 {
+        if step().unwrap() {
+            break;
+        }
+    }
+    assert_eq!(world.pending(), 0);
+    flip(&world, damaged);
+    world.rollback(old);
+}
+
+/// As a database is opened. A crash has left a dropped tree with a row whose chain is listed itself: whoever frees that chain first frees it twice.
+#[test]
+fn chain_that_a_row_of_an_unreadable_dropped_tree_may_refer_to_waits_for_the_tree() {
+    // The leaf with that row; the last one.
+    for first in [true, false] {
+        let world = World::new(4096, 24);
+        let durable = || world.space.counts().durable;
+        let before = durable();
+        let tree = world.table();
+        fill(&world, &tree, 1..1000);
+        let tx = world.begin();
+        let chain = large_row(&world, &tx, &tree, &key(0), 30_000);
+        world.commit(tx);
+        let tx = world.begin();
+        world.disown(&tx, &tree);
+        world.commit(tx);
+        let all = durable() - before;
+        let log = world.log.slot(SlotId(SLOTS));
+        let journal = Some(Journal::new(log, Purpose::Checkpoint));
+        let list = world.store.pending_free();
+        let (name, listed) = (chain.get().to_be_bytes(), PendingKind::Chain.payload());
+        list.put(&name, listed, journal).unwrap();
+        let damaged = leaf_of(&tree, &key(if first { 0 } else { 999 }));
+        assert_ne!(damaged, tree.root());
+        evict(&world);
+        flip(&world, damaged);
+        let dropped = durable();
+        world.store.free_all_listed(log, Purpose::Undo).unwrap();
+        let chain = 30_000_u64.div_ceil(4096 - 40);
+        let freed = if first { (2, 0) } else { (1, chain) };
+        assert_eq!((world.pending(), dropped - durable()), freed);
+        // Somebody else has its pages by now, if anybody can, and lists the same root.
+        let tx = world.begin();
+        let written = world.store.write_chain(&tx, &[5; 30_000]).unwrap();
+        let again = || {
+            world
+                .store
+                .free_ownerless_and(|| vec![tx.stamp().unwrap()], log)
+        };
+        let told = (0..100).filter(|_| again().is_err()).count();
+        assert!((4..10).contains(&told), "{told} looks");
+        flip(&world, damaged);
+        for _ in 0..=256 {
+            again().unwrap();
+        }
+        assert_eq!((world.pending(), dropped + chain - durable()), (1, all));
+        let mut value = Vec::new();
+        let read = world.store.read_chain_into(&written.encode(), &mut value);
+        read.unwrap();
+        assert!(value == [5; 30_000]);
+        world.rollback(tx);
+    }
 }
 
 /// Symptom: a commit took minutes where the pool had no page to give: its collection looked at one deleted row after another, and each look waited two seconds

@@ -20,7 +20,13 @@ impl LogSpace for Full {
     }
 }
 
-fn large_row(world: &World, tx: &Transaction, tree: &Tree, key: &[u8], length: usize) -> PageId {
+pub(super) fn large_row(
+    world: &World,
+    tx: &Transaction,
+    tree: &Tree,
+    key: &[u8],
+    length: usize,
+) -> PageId {
     let chain = world.store.write_chain(tx, &vec![7; length]).unwrap();
     let body = chain.encode();
     world
