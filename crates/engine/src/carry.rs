@@ -16,16 +16,19 @@
 //! - K7 Records that are compensated after they were copied are linked all the same. Their compensations lie above what
 //!   is carried ([`Copied::to`]), so who reads down to the copies has met them and goes on below what they void; and
 //!   before the log gives them up, the next copying voids what they name (`Copied::void_copies`).
+//! - K10 Copies that nobody needs fail no checkpoint: it counts once its control file does. Who waits for log space waits for segments, not for pages of the
+//!   data file.
 //!
 //! Crash: copies that are not linked are free pages; linked ones without `set_carried` are beside the log's own
 //! records, which a recovery reads first, with the same content.
 
 use crate::engine::{Engine, SystemSlot};
 use vellum_base::maps::HashSet;
-use vellum_base::{Gsn, Lsn, Result, SlotId, StorageError, Timestamp};
+use vellum_base::{Gsn, Lsn, PageId, Result, SlotId, StorageError, Timestamp};
 use vellum_btree::Journal;
-use vellum_sync::MutexGuard;
 use vellum_version::carried::{self, Copies};
+use vellum_version::collect::Patience;
+use vellum_version::concerns_one;
 use vellum_wal::{LogPosition, Purpose};
 
 /// How full the log is, in per cent of its limit, when undo is carried forward.
@@ -42,6 +45,16 @@ pub(crate) enum Keep {
     Newest,
     /// None but that of the current segment.
     Nothing,
+}
+
+/// Chains of copies that were dropped: listed, and to be given back.
+#[derive(Debug, Default)]
+pub(crate) struct Unowned {
+    /// Their roots, the next one last.
+    pub roots: Vec<PageId>,
+    /// Those of which something could not be read.
+    aside: Vec<PageId>,
+    patience: Patience,
 }
 
 /// Copies of one live transaction's undo.
@@ -106,7 +119,7 @@ impl Engine {
         let mut linked = Vec::new();
         for copied in all {
             let (slot, stamp, to) = (copied.slot, copied.copies.stamp(), copied.to);
-            match self.link(copied, &mut unowned) {
+            match self.link(copied, &mut unowned.roots) {
                 Ok(true) => linked.push((slot, stamp, to)),
                 Ok(false) => {}
                 // K5.
@@ -125,7 +138,7 @@ impl Engine {
     }
 
     /// False if the transaction has ended.
-    fn link(&self, copied: Copied, unowned: &mut Vec<vellum_base::PageId>) -> Result<bool> {
+    fn link(&self, copied: Copied, unowned: &mut Vec<PageId>) -> Result<bool> {
         let stamp = copied.copies.stamp();
         let live = self.log.slot(copied.slot).lock().live_transaction();
         if live.is_none_or(|live| live.0 != stamp) {
@@ -175,15 +188,16 @@ impl Engine {
         // K9: who is not live now has its end in a log buffer, perhaps; so may what a recovery has undone.
         self.log.flush_round()?;
         let mut unowned = self.checkpointer.unowned();
+        let roots = &mut unowned.roots;
         let mut any = false;
         for (stamp, undone) in &losers {
             if !undone.is_zero() {
                 let void = (*stamp, *undone);
-                any |= carried::void(&self.carried, void, self.carry_journal(), &mut unowned)?;
+                any |= carried::void(&self.carried, void, self.carry_journal(), roots)?;
             }
         }
         let is_live = |stamp| live.contains(&stamp);
-        any |= carried::drop_ended(&self.carried, is_live, self.carry_journal(), &mut unowned)?;
+        any |= carried::drop_ended(&self.carried, is_live, self.carry_journal(), roots)?;
         if any {
             self.log.flush_round()?;
         }
@@ -191,29 +205,55 @@ impl Engine {
     }
 
     /// Gives back chains of dropped copies, a bounded amount. For who holds the checkpointer; they are listed, so
-    /// what is left here is found again. True if there were any.
+    /// what is left here is found again. One that cannot be read keeps no other (K10): it is put aside, and tried again by who is not `lazy`, after ever more
+    /// calls. True if there were any.
     ///
     /// # Errors
-    /// I/O.
-    pub fn free_copies(&self) -> Result<bool> {
-        let mut unowned: MutexGuard<'_, _> = self.checkpointer.unowned();
+    /// I/O, `Corruption`: the first. What ends the call: a lack of memory, a failed flush.
+    pub fn free_copies(&self, lazy: bool) -> Result<bool> {
+        let mut unowned = self.checkpointer.unowned();
+        let Unowned {
+            roots,
+            aside,
+            patience,
+        } = &mut *unowned;
+        let retries = patience.is_over(lazy);
+        if retries {
+            // Taken last.
+            roots.splice(0..0, aside.drain(..));
+        }
         let log = self.system_slot(SystemSlot::Checkpoint);
         let pages = self.config.log_bytes_max / FREED_PART / self.config.page_size as u64;
         let mut steps = 1 + pages / vellum_version::pending::FREE_STEP as u64;
-        let mut any = false;
-        while let Some(root) = unowned.last()
+        let (mut any, mut first) = (false, None);
+        while let Some(root) = roots.last()
             && steps > 0
         {
             steps -= 1;
             any = true;
             match self.store.free_chain_step(*root, log, Purpose::Optional) {
-                Ok(true) => drop(unowned.pop()),
+                Ok(true) => drop(roots.pop()),
                 Ok(false) => {}
                 // Later, when there is log.
-                Err(StorageError::OutOfSpace { .. }) => return Ok(false),
-                Err(error) => return Err(error),
+                Err(StorageError::OutOfSpace { .. }) => {
+                    any = false;
+                    break;
+                }
+                Err(error) => {
+                    let concerns_one = concerns_one(&error);
+                    first.get_or_insert(error);
+                    if !concerns_one {
+                        break;
+                    }
+                    aside.extend(roots.pop());
+                }
             }
         }
-        Ok(any)
+        if retries {
+            patience.end_round(!aside.is_empty());
+        } else if !aside.is_empty() {
+            patience.fail();
+        }
+        first.map_or(Ok(any), Err)
     }
 }

@@ -8,7 +8,7 @@
 //! began, the copies among them; (4) link the copies; delete what was carried for transactions that ended or were
 //! compensated meanwhile; make both durable, and the ends of all transactions that no longer pin a segment;
 //! (5) write the control file: redo starts at P, analysis at the oldest segment A that undo still needs; (6) release
-//! the segments before both; (7) give back chains of dropped copies.
+//! the segments before both; (7) give back chains of dropped copies, as far as that goes (K10).
 //!
 //! What a checkpoint logs does not depend on how much it carries: a few hundred bytes a transaction and megabyte
 //! (docs/design/0004-log.md, "Why undo never fails for space").
@@ -26,14 +26,14 @@
 //! are ordinary logged rows, so they are there or not with the log.
 
 use crate::backup::{Backups, LogCopy};
-use crate::carry::Keep;
+use crate::carry::{Keep, Unowned};
 use crate::control::Control;
 use crate::engine::{Engine, SystemSlot};
 use std::cell::Cell;
 use std::collections::BTreeMap;
 use std::sync::{Arc, Weak};
 use vellum_base::planted::{self, Bug};
-use vellum_base::{Gsn, PageId, Result, Timestamp};
+use vellum_base::{Gsn, Result, Timestamp};
 use vellum_sync::atomic::{AtomicU64, Ordering};
 use vellum_sync::{Mutex, MutexGuard, test_point};
 use vellum_txn::Loser;
@@ -51,8 +51,8 @@ pub(crate) struct Checkpointer {
     /// Checkpoints since the database was opened.
     done: AtomicU64,
     backups: Backups,
-    /// Chains of copies that were dropped: listed, and to be given back. Changed by checkpoints alone.
-    unowned: Mutex<Vec<PageId>>,
+    /// Changed by checkpoints alone.
+    unowned: Mutex<Unowned>,
     /// While a recovery undoes losers: down to which GSN (inclusive) each is undone.
     losers: Mutex<Option<BTreeMap<Timestamp, Gsn>>>,
     /// While a recovery undoes losers by the log: the oldest segment that this needs; `u64::MAX` otherwise.
@@ -86,7 +86,7 @@ impl Checkpointer {
             log_bytes_at_last: AtomicU64::new(0),
             done: AtomicU64::new(0),
             backups: Backups::default(),
-            unowned: Mutex::new(Vec::new()),
+            unowned: Mutex::default(),
             losers: Mutex::new(None),
             kept_from: AtomicU64::new(u64::MAX),
         }
@@ -125,7 +125,7 @@ impl Checkpointer {
     }
 
     /// Chains of copies that were dropped.
-    pub fn unowned(&self) -> MutexGuard<'_, Vec<PageId>> {
+    pub fn unowned(&self) -> MutexGuard<'_, Unowned> {
         self.unowned.lock()
     }
 
@@ -177,10 +177,10 @@ impl Engine {
     /// there was any.
     ///
     /// # Errors
-    /// I/O.
+    /// As [`Engine::free_copies`].
     pub fn free_copies_now(&self) -> Result<bool> {
         match self.checkpointer.control.try_lock() {
-            Some(_control) => self.free_copies(),
+            Some(_control) => self.free_copies(false),
             None => Ok(false),
         }
     }
@@ -242,9 +242,10 @@ impl Engine {
             .log_bytes_at_last
             .store(written, Ordering::Relaxed);
         self.checkpointer.done.fetch_add(1, Ordering::Relaxed);
-        let freed = self.free_copies();
+        // K10. Maintenance tells what could not be freed, when it tries again.
+        let _ = self.free_copies(true);
         self.system_slot(SystemSlot::Checkpoint).withdraw();
-        freed.map(|_| ())
+        Ok(())
     }
 }
 

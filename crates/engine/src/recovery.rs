@@ -22,6 +22,7 @@
 //!   release nothing: analysis starts where it started.
 //! - Y5 No page that only garbage has keeps the database shut: what cannot be read of what is listed stays listed, and maintenance tries it again.
 
+use crate::carry::Unowned;
 use crate::checkpoint::STEP_PAGES;
 use crate::control::Control;
 use crate::engine::{Engine, SystemSlot, system_slot};
@@ -135,7 +136,7 @@ impl Recovered {
         let journal = Journal::new(log, Purpose::Checkpoint);
         drop_ended(&engine.carried, |_| false, journal, &mut Vec::new())?;
         // What checkpoints have not freed yet is listed, too, and must not be freed twice.
-        engine.checkpointer.unowned().clear();
+        *engine.checkpointer.unowned() = Unowned::default();
         // Y5.
         engine.store.free_all_listed(log, Purpose::Undo)?;
         engine.tables.load(engine)?;
@@ -177,11 +178,12 @@ fn carry_losers(engine: &Engine, files: &Arc<SegmentFiles>, losers: &[Loser]) ->
         Purpose::Checkpoint,
     );
     let mut unowned = engine.checkpointer.unowned();
+    let roots = &mut unowned.roots;
     for (copies, void_from) in all {
         let of = (copies.stamp(), void_from);
-        let linked = void(&engine.carried, of, journal, &mut unowned).and_then(|_| {
+        let linked = void(&engine.carried, of, journal, roots).and_then(|_| {
             let (store, tree) = (&engine.store, &engine.carried);
-            copies.link(store, tree, journal, &mut unowned, &mut |_| ())
+            copies.link(store, tree, journal, roots, &mut |_| ())
         });
         match linked {
             Ok(_) => {}

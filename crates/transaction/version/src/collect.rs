@@ -54,9 +54,9 @@ pub struct Collected {
     pub more: bool,
 }
 
-/// How many steps of maintenance what failed waits: twice as many after each round in which something failed again.
+/// How many steps of maintenance what failed waits: twice as many, up to 256, after each round in which something failed again.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Patience {
+pub struct Patience {
     failed: bool,
     left: u32,
     next: u32,

@@ -32,7 +32,7 @@ impl VersionError {
 
 /// True if it says something about what was looked at, say a page that cannot be read: others may be better off. (Where the log is full,
 /// or has failed, or there is no memory, nobody is.)
-pub(crate) fn concerns_one(error: &StorageError) -> bool {
+pub fn concerns_one(error: &StorageError) -> bool {
     !matches!(
         error,
         StorageError::OutOfSpace { .. } | StorageError::Poisoned | StorageError::MemoryLimit { .. }

@@ -55,7 +55,7 @@ mod tests;
 
 pub use accounts::{Tally, VersionKind, VersionSums};
 pub use census::Census;
-pub use error::{Result, VersionError};
+pub use error::{Result, VersionError, concerns_one};
 pub use graveyard::buried_key_max;
 pub use look::Newest;
 pub use options::VersionOptions;
