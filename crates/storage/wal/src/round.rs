@@ -16,8 +16,8 @@
 //!   in this round or an earlier one.
 //! - I2 What was not synced is not published. A round of which a write failed is written again,
 //!   with the same number at the same place and a higher attempt, from the rings, which keep all of it until its last write has
-//!   returned. A failed sync is the end, and so is the last attempt that can be numbered. What a round takes from slots goes back
-//!   to them if it fails.
+//!   returned. A failed sync is the end, and so is the last attempt that can be numbered, which is days away: a device that goes
+//!   on failing is left alone for ever longer ([`pause_after`]). What a round takes from slots goes back to them if it fails.
 //! - I3 Rounds that would write nothing write nothing: nothing was appended, and all that is on
 //!   disk counts already under the round before (`clean`).
 //!
@@ -26,6 +26,7 @@
 //! `flushed` moves, which only step 5 does, at its end.
 
 use std::sync::Arc;
+use std::time::Duration;
 use vellum_base::planted::{self, Bug};
 
 use vellum_base::{Gsn, Lsn, Result, SlotId, StorageError, Timestamp};
@@ -39,8 +40,21 @@ use crate::frame::{
     CHUNK_HEADER_BYTES, ChunkHeader, TRAILER_BYTES, Trailer, align_block, align8, chain_crc,
     records_crc,
 };
+use crate::gather::now;
 use crate::segment::Place;
 use crate::slot::{Extent, SlotState};
+
+/// Attempts of an incarnation that may fail before the device is left alone behind one.
+const QUICK_ATTEMPTS: u16 = 4096;
+/// How long it is left alone at most.
+const PAUSE_MAX: Duration = Duration::from_secs(10);
+
+/// How long after an attempt failed the next one is made, at the earliest, if there were `attempts` of them: a millisecond longer each time. A device that
+/// fails for an hour is asked again within three seconds; all attempts that can be numbered last for six days.
+fn pause_after(attempts: u16) -> Duration {
+    let longer = attempts.saturating_sub(QUICK_ATTEMPTS);
+    PAUSE_MAX.min(Duration::from_millis(longer.into()))
+}
 
 /// Longest round on disk.
 pub(crate) const ROUND_BYTES_MAX: usize = 1 << 20;
@@ -74,8 +88,8 @@ pub(crate) struct RoundState {
     /// See I3.
     clean: bool,
     attempt: u16,
-    /// The last attempt failed, perhaps after it took a segment into use for a later round.
-    failed: bool,
+    /// The last attempt failed, with this error and at this time, perhaps after it took a segment into use for a later round.
+    failed: Option<(StorageError, u64)>,
 }
 
 /// A round on disk being filled.
@@ -100,8 +114,15 @@ impl RoundState {
             m,
             clean: true,
             attempt: 0,
-            failed: false,
+            failed: None,
         })
+    }
+
+    /// What the last attempt failed with, where it is too early for another: there are only so many.
+    fn too_early(&self) -> Option<StorageError> {
+        let (error, at) = self.failed.as_ref()?;
+        let pause = pause_after(self.attempt);
+        (Duration::from_nanos(now() - at) < pause).then(|| error.clone())
     }
 }
 
@@ -120,6 +141,9 @@ impl Core {
         let state = &mut *guard;
         if self.segments.poisoned() {
             return Err(StorageError::Poisoned);
+        }
+        if let Some(error) = state.too_early() {
+            return Err(error);
         }
         let clock = (self.clock)();
         vellum_sync::test_point!("round: clock read");
@@ -145,7 +169,7 @@ impl Core {
                 vellum_sync::test_point!("round: written");
                 self.sync_all(state)?;
                 state.clean = clean;
-                state.failed = false;
+                state.failed = None;
                 (state.c, state.m) = (c, m);
                 round.bytes = bytes;
                 round.number = state.next - 1;
@@ -165,7 +189,7 @@ impl Core {
                 state.next = next;
                 // What the failed attempt left in the segment is void, but it is not nothing.
                 state.clean = false;
-                state.failed = true;
+                state.failed = Some((error.clone(), now()));
                 self.put_back(state);
                 match state.attempt.checked_add(1) {
                     Some(attempt) => {
@@ -285,7 +309,7 @@ impl Core {
         let durable = state.next - 1;
         let mut bytes = 0;
         let mut place = self.segments.place();
-        if state.failed && place.offset == BLOCK_BYTES {
+        if state.failed.is_some() && place.offset == BLOCK_BYTES {
             place = self.segments.relabel(state.next, durable)?;
         }
         let mut part = self.start_part(state, place, durable)?;
@@ -526,14 +550,16 @@ fn whole_records(bytes: &[u8]) -> usize {
 #[cfg(all(test, not(any(loom, shuttle))))]
 mod tests {
     use std::sync::Arc;
+    use std::time::{Duration, Instant};
 
     use vellum_base::{Gsn, PageId, SlotId, StorageError, Timestamp};
     use vellum_io::{Call, Fault, SimulatedDirectory};
 
+    use super::{PAUSE_MAX, QUICK_ATTEMPTS, pause_after};
     use crate::{Log, LogConfig, LogStart, RECORD_HEADER_BYTES, RecordHeader};
 
-    #[test]
-    fn regress_log_ends_with_the_last_attempt_that_can_be_numbered() {
+    /// A log with a record that no round has written, in which so many attempts have failed.
+    fn log_behind_attempts(attempts: u16) -> (SimulatedDirectory, Log) {
         let dir = SimulatedDirectory::new();
         let config = LogConfig {
             slots_max: 4,
@@ -543,7 +569,7 @@ mod tests {
         };
         let clock = Arc::new(|| Timestamp(1));
         let log = Log::create(Arc::new(dir.clone()), config, clock, LogStart::first()).unwrap();
-        log.core.round.lock().attempt = u16::MAX;
+        log.core.round.lock().attempt = attempts;
         let slot = log.slot(SlotId(0));
         slot.reserve(RECORD_HEADER_BYTES).unwrap();
         let mut guard = slot.lock();
@@ -556,6 +582,12 @@ mod tests {
         };
         guard.append(&header, &[], &[]);
         drop(guard);
+        (dir, log)
+    }
+
+    #[test]
+    fn regress_log_ends_with_the_last_attempt_that_can_be_numbered() {
+        let (dir, log) = log_behind_attempts(u16::MAX);
         dir.fail(Fault::nth(Call::Write, 0).on("log/"));
         assert!(!log.has_failed());
         assert!(log.flush_round().is_err());
@@ -565,5 +597,36 @@ mod tests {
             let again = log.flush_round();
             assert!(matches!(again, Err(StorageError::Poisoned)), "{again:?}");
         }
+    }
+
+    /// Symptom: a device that took no writes for a minute ended the log, though it took them again. Cause: nothing kept attempts apart, and the last
+    /// that can be numbered came within seconds. Guard: the more there were, the later the next one is made.
+    #[test]
+    fn regress_attempts_outlast_a_device_that_fails_for_days() {
+        let before_failure = (0..QUICK_ATTEMPTS).map(pause_after);
+        assert!(before_failure.sum::<Duration>().is_zero());
+        let all: Duration = (0..u16::MAX).map(pause_after).sum();
+        assert!(all > 5 * Duration::from_secs(24 * 60 * 60), "{all:?}");
+        assert_eq!(pause_after(u16::MAX), PAUSE_MAX);
+    }
+
+    #[test]
+    fn device_that_goes_on_failing_is_left_alone_for_a_while_and_then_asked_again() {
+        let (dir, log) = log_behind_attempts(QUICK_ATTEMPTS + 299);
+        dir.fail(Fault::nth(Call::Write, 0).on("log/"));
+        let began = Instant::now();
+        assert!(log.flush_round().is_err());
+        let calls = dir.mutating_calls();
+        let round = loop {
+            match log.flush_round() {
+                Ok(round) => break round,
+                Err(error) => assert!(matches!(error, StorageError::Io { .. }), "{error}"),
+            }
+            assert_eq!(dir.mutating_calls(), calls);
+        };
+        let took = began.elapsed();
+        assert!(took >= Duration::from_millis(300), "{took:?}");
+        assert!(round.bytes > 0 && !log.has_failed());
+        assert!(log.core.round.lock().failed.is_none());
     }
 }
