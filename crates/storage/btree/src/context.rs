@@ -6,7 +6,7 @@ use crate::watch::Watched;
 use std::fmt;
 use std::sync::Arc;
 use vellum_base::{PageId, StorageError};
-use vellum_buffer::{Claim, Pool, Space};
+use vellum_buffer::{Claim, PageUse, Pool, Space};
 use vellum_metrics::{Counter, Metrics};
 use vellum_sync::{Mutex, MutexGuard};
 use vellum_wal::{Purpose, RECORD_HEADER_BYTES, SlotLog};
@@ -112,6 +112,18 @@ impl TreeContext {
     /// Page allocation.
     pub fn space(&self) -> &Space {
         &self.space
+    }
+
+    /// Has those of `pages` read together that are in use ([`Pool::prefetch`]): for who guesses them, or knows them from long ago. Of a page that was given
+    /// back the file may have what it was before, and in memory it would be taken for that (N5). Nobody gives one back that is latched.
+    ///
+    /// The caller holds no latch.
+    pub fn prefetch_used(&self, pages: &[PageId]) -> usize {
+        let is_used = |page| {
+            let found = self.space.page_use(page);
+            matches!(found, PageUse::Durable | PageUse::Temporary)
+        };
+        self.pool.prefetch_if(pages, is_used)
     }
 
     /// The format of rows, if registered.

@@ -317,13 +317,12 @@ impl<'r> Reader<'r> {
     /// Has the pages from `id` on read together, if it is not in memory, as many as came side by side before: a chain is mostly written at
     /// one go, and its pages lie side by side then.
     fn ask_ahead(&self, id: PageId) {
-        let pool = self.context.pool();
         let left = (self.chain.length - self.read).div_ceil(self.page.size() as u64);
         let count = PREFETCH_MAX.min(self.run).min(left as usize);
-        if count > 1 && !pool.is_resident(id) {
+        if count > 1 && !self.context.pool().is_resident(id) {
             let pages: SmallVec<[PageId; PREFETCH_MAX]> =
                 (id.get()..).map(PageId).take(count).collect();
-            pool.prefetch(&pages);
+            self.context.prefetch_used(&pages);
         }
     }
 

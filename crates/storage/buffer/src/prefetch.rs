@@ -47,8 +47,13 @@ impl Pool {
     /// Reads those of `pages` that are not in memory, [`PREFETCH_MAX`] of them together at most; returns how many it
     /// read. Waits for the device, not for latches, and not for frames: what does not fit easily is left out.
     ///
-    /// The caller holds no latch.
+    /// The caller holds no latch, and has the ids from pages that name them.
     pub fn prefetch(&self, pages: &[PageId]) -> usize {
+        self.prefetch_if(pages, |_| true)
+    }
+
+    /// As [`Pool::prefetch`], of pages for which `is_wanted` says so while they are latched.
+    pub fn prefetch_if(&self, pages: &[PageId], is_wanted: impl Fn(PageId) -> bool) -> usize {
         assert_may_wait_below(Rank::SlotLatch);
         // A small part of a small pool.
         let most = PREFETCH_MAX.min(self.frames() / 4);
@@ -65,7 +70,9 @@ impl Pool {
             };
             vellum_sync::test_point!("prefetch: before the latch");
             match self.try_latch_evicted(page) {
-                Some(guard) if self.check_latched(page).is_ok() => taken.push((frame, guard)),
+                Some(guard) if self.check_latched(page).is_ok() && is_wanted(page) => {
+                    taken.push((frame, guard));
+                }
                 Some(guard) => self.put_back([(frame, guard)]),
                 None => self.frames.give(frame),
             }

@@ -292,7 +292,7 @@ impl Space {
         Ok(space)
     }
 
-    /// A mirror that read no bitmap and says of every page that it is free: for who only looks at pages, of
+    /// A mirror that read no bitmap and says of every page that it is in use: for who only looks at pages, of
     /// a file whose bitmaps may be damaged. Nothing may be taken from it or given to it.
     pub fn unread(pool: Arc<Pool>) -> Self {
         let shape = pool.geometry();
@@ -304,6 +304,10 @@ impl Space {
         mirror.counts.file = 1;
         mirror.counts.reserved = 1;
         mirror.extend(shape, pool.file_pages());
+        for group in &mut mirror.groups {
+            group.used.fill(u64::MAX);
+        }
+        mirror.counts.durable = std::mem::take(&mut mirror.counts.free);
         Self {
             pool,
             shape,

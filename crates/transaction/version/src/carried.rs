@@ -34,7 +34,7 @@ use vellum_base::{Gsn, PageId, Result, Timestamp};
 use vellum_btree::detached::{Detached, DetachedWriter};
 use vellum_btree::overflow::{ChainRef, Reader};
 use vellum_btree::{Entry, Journal, LeafCopy, Seek, Tree, TreeContext};
-use vellum_buffer::{PREFETCH_MAX, Pool};
+use vellum_buffer::PREFETCH_MAX;
 use vellum_wal::{RECORD_HEADER_BYTES, Record};
 
 /// Bytes of a row's key.
@@ -335,7 +335,7 @@ impl OpenChain<'_> {
             return Ok(false);
         }
         if std::mem::take(&mut self.fresh) {
-            self.ask_ahead(tree.context().pool());
+            self.ask_ahead(tree.context());
         }
         let head = self.bytes[self.at..]
             .first_chunk::<4>()
@@ -360,7 +360,7 @@ impl OpenChain<'_> {
     }
 
     /// Has the pages that records to come were about read together, those that are not in memory.
-    fn ask_ahead(&self, pool: &Pool) {
+    fn ask_ahead(&self, context: &TreeContext) {
         let mut pages: SmallVec<[PageId; 128]> = SmallVec::new();
         let mut rest = &self.bytes[self.at..];
         while let Some(record) = Record::decode(rest, vellum_base::Lsn::ZERO) {
@@ -370,7 +370,7 @@ impl OpenChain<'_> {
             rest = &rest[record.length()..];
         }
         for together in pages.chunks(PREFETCH_MAX) {
-            pool.prefetch(together);
+            context.prefetch_used(together);
         }
     }
 

@@ -496,7 +496,7 @@ impl Undo for Reverter<'_> {
     }
 
     fn ahead(&mut self, pages: &[PageId]) {
-        self.store.context().pool().prefetch(pages);
+        self.store.context().prefetch_used(pages);
     }
 
     fn carried(&mut self, stamp: Timestamp, below: Gsn, out: &mut Vec<u8>) -> Result<bool> {
