@@ -59,6 +59,8 @@ pub(crate) struct Shared {
     pub left_behind: Mutex<Vec<Oid>>,
     /// When the database was opened.
     pub started: Timestamp,
+    /// See [`SqlDatabase::keys_left_out`].
+    keys_left_out: Vec<String>,
     /// What makes a verifier of a password; see [`SqlDatabase::set_password_maker`].
     password_maker: OnceLock<PasswordMaker>,
 }
@@ -109,7 +111,7 @@ impl Shared {
         let runtimes = Runtimes::default();
         let reader = engine.begin()?;
         crate::statistics::load(&reader, &runtimes)?;
-        let catalog = Store::load(&reader, &runtimes, 1)?;
+        let (catalog, keys_left_out) = Store::load(&reader, &runtimes, 1)?;
         drop(reader);
         let relations = catalog.relations().into_iter();
         let values = relations.filter_map(|relation| match &relation.kind {
@@ -136,6 +138,7 @@ impl Shared {
             channels: Channels::default(),
             left_behind,
             started: clock_time(),
+            keys_left_out,
             password_maker: OnceLock::new(),
         });
         drop_left_behind(&shared);
@@ -167,6 +170,12 @@ impl SqlDatabase {
     /// The engine below.
     pub fn engine(&self) -> &Database {
         &self.shared.engine
+    }
+
+    /// The foreign keys that were left out of the catalog when the database was opened, as it has not what they refer to: the constraint and its table by name. They are
+    /// not kept from then on; none in a database that no earlier build has written.
+    pub fn keys_left_out(&self) -> &[String] {
+        &self.shared.keys_left_out
     }
 
     /// Starts a session. No slot of the engine is taken before its first statement.

@@ -627,4 +627,4 @@ fn action(code: u8) -> Option<Action> {
 }
 
 #[cfg(test)]
-mod tests;
+pub(super) mod tests;

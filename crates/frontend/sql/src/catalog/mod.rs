@@ -10,6 +10,7 @@
 //! - C2 A published image and the engine's committed catalog rows change together, under one lock that begins of
 //!   transactions look at (`publish`): a snapshot and the image taken with it agree.
 //! - C3 Oids are never used twice (`oids`).
+//! - C4 What tables refer to is there (`whole`).
 //!
 //! Not here: who may change what when (`gate`), the statements (`ddl`), what queries see of it (`system`).
 
@@ -27,6 +28,7 @@ mod publish;
 mod relation;
 mod runtime;
 mod store;
+mod whole;
 
 pub(crate) use acls::{AclOf, DefaultKind};
 pub(crate) use built_in_roles::{READ_ALL_STATS, SIGNAL_BACKEND, is_built_in};

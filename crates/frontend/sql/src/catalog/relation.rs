@@ -252,6 +252,11 @@ impl Index {
         self.columns.iter().filter_map(IndexColumn::column)
     }
 
+    /// The same, and those that INCLUDE names.
+    pub fn columns_named(&self) -> impl Iterator<Item = ColumnId> {
+        self.key_columns().chain(self.include.iter().copied())
+    }
+
     /// Expressions among its columns, in their order.
     pub fn expressions(&self) -> impl Iterator<Item = &str> {
         self.columns.iter().filter_map(|part| match &part.key {

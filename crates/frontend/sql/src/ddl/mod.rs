@@ -337,6 +337,7 @@ impl Ddl<'_> {
                 Object::Index(relation, index) => self.discard_index(&relation, index.oid)?,
                 Object::Column(..)
                 | Object::Arrays(_)
+                | Object::Constraint(..)
                 | Object::Key(..)
                 | Object::Check(..)
                 | Object::Asked(..)

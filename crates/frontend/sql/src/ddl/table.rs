@@ -545,7 +545,7 @@ impl Ddl<'_> {
                     let found = next.indexes.iter().find(is_named).cloned();
                     if let Some(index) = &found {
                         let cascade = *drop_behavior == Some(ast::DropBehavior::Cascade);
-                        let constraint = Object::Index(relation.clone(), index.clone());
+                        let constraint = Object::Constraint(relation.clone(), index.clone());
                         self.let_go(&[constraint], cascade, Some(&mut next))?;
                     }
                     match found.map(|index| (index.oid, index.primary)) {

@@ -487,12 +487,19 @@ impl Open {
     /// Changes the catalog, for this transaction until it commits.
     ///
     /// # Errors
-    /// `42P07`, conflicts.
+    /// `42P07`, conflicts; `XX000` for a table that would refer to what is not there (C4).
     pub fn change(&mut self, shared: &Shared, change: Change) -> Result<()> {
-        Store::write(&self.transaction, &self.catalog.1, &change)?;
         let version = shared.catalog.draw_version();
+        let next = self.catalog.1.with(&change, version);
+        if let Change::PutRelation(relation) = &change
+            && !next.is_whole_around(relation)
+        {
+            let message = format!("relation \"{}\" refers to what is not there", relation.name);
+            return Err(SqlError::internal(message));
+        }
+        Store::write(&self.transaction, &self.catalog.1, &change)?;
         // No published image has this number: the next refresh would replace it, and is not asked for.
-        self.catalog.1 = Arc::new(self.catalog.1.with(&change, version));
+        self.catalog.1 = Arc::new(next);
         if let Some((_, rights)) = &mut self.rights {
             let version = shared.catalog.draw_version();
             *rights = Arc::new(rights.with(&change, version));

@@ -4,7 +4,8 @@
 use super::*;
 use vellum_row::{Column, Type, Typmod};
 
-fn table_with(indexes: Vec<Index>) -> Relation {
+/// A table of two columns, `a` and `b`.
+pub(in crate::catalog) fn table_with(indexes: Vec<Index>) -> Relation {
     let column = |name: &str, ty| Column::new(name, ty, Typmod::NONE, true);
     let columns = vec![column("a", Type::Text), column("b", Type::Int4)];
     let table = Table {
@@ -39,7 +40,8 @@ fn rows_of_a_later_version_are_told_from_damaged_ones() {
     assert!(is_newer(&row) && decode_relation(7, &row, &Runtimes::default()).is_none());
 }
 
-fn index(columns: Vec<IndexColumn>) -> Index {
+/// A unique index.
+pub(in crate::catalog) fn index(columns: Vec<IndexColumn>) -> Index {
     Index {
         oid: 9,
         name: "i".into(),
