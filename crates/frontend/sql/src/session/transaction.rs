@@ -9,8 +9,8 @@
 //! nothing, because the image is read from the engine's rows at the next open.
 
 use super::activity::Activity;
-use super::{Saying, Waiting};
-use crate::catalog::{self, Catalog, Change, Kind, Mode, Next, Oid, Runtime, Store};
+use super::{Saying, Waiting, forgotten};
+use crate::catalog::{Catalog, Change, Mode, Next, Oid, Runtime, Store};
 use crate::database::Shared;
 use crate::error::{Result, SqlError};
 use crate::exec::{Deferred, OwedMark, OwedPoint};
@@ -341,7 +341,7 @@ impl Open {
         if self.rights.take().is_some() {
             self.look_at_rights(shared);
         }
-        forget_sequences(shared, &undone, &catalog.1, &catalog.1);
+        forgotten::behind_rollback(shared, &undone, Some(&catalog.1));
     }
 
     /// Takes the gate of a relation, and says whether the image is still right about it (G1). Without `waiting` at once or not at all.
@@ -537,7 +537,6 @@ impl Open {
         let pending = shared
             .catalog
             .publish(&changes, || transaction.commit_deferred())?;
-        let after = shared.catalog.now();
         for change in &changes {
             match change {
                 Change::DropRelation(oid) | Change::DropNamespace(oid) => {
@@ -549,7 +548,7 @@ impl Open {
         }
         drop((gates, held, advisory));
         shared.waits.ended(id);
-        forget_sequences(shared, &changes, &before, &after);
+        forgotten::behind_commit(shared, &changes, &before);
         if !characteristics.asynchronous {
             pending.wait()?;
         }
@@ -571,8 +570,7 @@ impl Open {
         let _ = transaction.rollback();
         drop((gates, held, advisory));
         shared.waits.ended(id);
-        let now = shared.catalog.now();
-        forget_sequences(shared, &changes, &now, &now);
+        forgotten::behind_rollback(shared, &changes, None);
     }
 
     /// SAVEPOINT.
@@ -663,30 +661,6 @@ impl Open {
             let message = format!("savepoint \"{name}\" does not exist");
             SqlError::new(sqlstate::INVALID_SAVEPOINT_SPECIFICATION, message)
         })
-    }
-}
-
-/// Removes the values of sequences that are in changes or the image before, and not in the one after.
-fn forget_sequences(shared: &Shared, changes: &[Change], before: &Catalog, after: &Catalog) {
-    for change in changes {
-        let (made, oid) = match change {
-            Change::PutRelation(relation) => (Some(relation), relation.oid),
-            Change::DropRelation(oid) => (None, *oid),
-            _ => continue,
-        };
-        let still = match after.relation(oid).map(|relation| &relation.kind) {
-            Some(Kind::Sequence(sequence)) => Some(sequence.values),
-            _ => None,
-        };
-        for relation in made.into_iter().chain(before.relation(oid)) {
-            if let Kind::Sequence(definition) = &relation.kind
-                && still != Some(definition.values)
-            {
-                // What fails here is done when the database is opened.
-                let _ = catalog::remove(&shared.engine, &relation.runtime, definition);
-                shared.runtimes.forget(definition.values);
-            }
-        }
     }
 }
 

@@ -1,0 +1,47 @@
+//! What is forgotten behind the end of a transaction, or behind what it takes back: values of sequences, which are not in its own rows.
+//!
+//! Concurrency: the images that are looked at hold whatever anybody may still use. Of what others have changed since its own image was drawn only the published
+//! one knows, so that is looked at, whatever a transaction works with.
+
+use crate::catalog::{self, Catalog, Change, Kind};
+use crate::database::Shared;
+
+/// Behind a commit: `before` is the published image that it has changed.
+pub(super) fn behind_commit(shared: &Shared, changes: &[Change], before: &Catalog) {
+    let now = shared.catalog.now();
+    forget_values(shared, changes, before, &[&now]);
+}
+
+/// Behind a rollback of changes, all of them or those behind a point: `own` is the image that the transaction goes on with, if it does.
+pub(super) fn behind_rollback(shared: &Shared, changes: &[Change], own: Option<&Catalog>) {
+    let now = shared.catalog.now();
+    let kept: Vec<&Catalog> = own.into_iter().chain([&*now]).collect();
+    forget_values(shared, changes, own.unwrap_or(&now), &kept);
+}
+
+/// Removes the values of sequences that are in changes or the image before, and in none that is kept.
+fn forget_values(shared: &Shared, changes: &[Change], before: &Catalog, kept: &[&Catalog]) {
+    for change in changes {
+        let (made, oid) = match change {
+            Change::PutRelation(relation) => (Some(relation), relation.oid),
+            Change::DropRelation(oid) => (None, *oid),
+            _ => continue,
+        };
+        let is_kept = |values| {
+            let mut now = kept.iter().filter_map(|image| image.relation(oid));
+            now.any(|relation| match &relation.kind {
+                Kind::Sequence(sequence) => sequence.values == values,
+                _ => false,
+            })
+        };
+        for relation in made.into_iter().chain(before.relation(oid)) {
+            if let Kind::Sequence(definition) = &relation.kind
+                && !is_kept(definition.values)
+            {
+                // What fails here is done when the database is opened.
+                let _ = catalog::remove(&shared.engine, &relation.runtime, definition);
+                shared.runtimes.forget(definition.values);
+            }
+        }
+    }
+}
