@@ -201,6 +201,7 @@ impl Ddl<'_> {
         };
         Ok(match object {
             Object::Schema(namespace) => {
+                self.check_inside_known(namespace.oid)?;
                 let all = catalog.relations().into_iter();
                 let inside = all.filter(|relation| relation.namespace == namespace.oid);
                 // The sequence of a column goes with its table.

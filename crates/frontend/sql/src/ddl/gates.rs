@@ -11,11 +11,11 @@
 //! Invariants:
 //! - W1 What a statement writes into the catalog it has read in an image that was drawn when it held all its gates.
 //!
-//! Under repeatable read the image stays what it was: a relation that others have changed is `40001`. What has come to depend on one without changing it (a view)
-//! is not found.
+//! Under repeatable read the image stays what it was: a relation that others have changed is `40001`, and so is a schema, a type or an extension that is dropped and that they have made
+//! something in or of. What has come to depend on a relation without changing it (a view) is not found.
 
 use super::{Ddl, check_no_system};
-use crate::catalog::{Catalog, Mode, Oid, Relation};
+use crate::catalog::{Catalog, Extension, Mode, Oid, Relation};
 use crate::error::{Result, SqlError};
 use crate::sqlstate;
 use sqlparser::ast;
@@ -170,6 +170,28 @@ impl Ddl<'_> {
             let mut types = super::type_texts::types_of(relation).into_iter();
             types.any(|oid| oid == of || now.is_domain_over(oid, of))
         })
+    }
+
+    /// The same of a schema that is held alone, and what is in it.
+    ///
+    /// # Errors
+    /// `40001`.
+    pub(super) fn check_inside_known(&self, schema: Oid) -> Result<()> {
+        self.check_known(|_, relation| relation.namespace == schema)?;
+        if !self.open.characteristics.repeatable {
+            return Ok(());
+        }
+        let is_known = |other: &Extension| {
+            let known = self.open.catalog.1.extension_by_oid(other.oid);
+            known.is_some_and(|known| known.namespace == schema)
+                || self.open.holds(other.oid, Mode::Alone)
+        };
+        let now = self.shared.catalog.now();
+        let mut inside = now.extensions().into_iter();
+        match inside.any(|other| other.namespace == schema && !is_known(other)) {
+            false => Ok(()),
+            true => Err(SqlError::changed_meanwhile()),
+        }
     }
 
     /// The same of whatever `names` says of a relation in the image that all see.

@@ -203,6 +203,9 @@ impl Ddl<'_> {
                 return Err(SqlError::new(sqlstate::INVALID_GRANT_OPERATION, text));
             }
             let mut places = self.schemas_named(schemas)?;
+            for place in &places {
+                self.enter_schema(*place, Mode::Write)?;
+            }
             if places.is_empty() {
                 places.push(0);
             }

@@ -16,7 +16,7 @@ impl Ddl<'_> {
     /// Gives a schema another name.
     ///
     /// # Errors
-    /// `42P06`, `42501`, `42939`; `0A000` for one in which an extension is, and where a view cannot be written anew.
+    /// `42P06`, `42501`, `42939`; `40001` for one that others have made something in since the snapshot; `0A000` for one in which an extension is, and where a view cannot be written anew.
     pub(super) fn rename_schema(
         &mut self,
         schema: &Arc<Namespace>,
@@ -38,6 +38,7 @@ impl Ddl<'_> {
         self.check_may_make_schemas()?;
         check_schema_name(&name)?;
         self.enter_schema(schema.oid, Mode::Alone)?;
+        self.check_inside_known(schema.oid)?;
         let mut extensions = self.open.catalog.1.extensions().into_iter();
         if extensions.any(|own| own.namespace == schema.oid) {
             let text = format!("renaming the schema \"{}\" of an extension", schema.name);

@@ -39,6 +39,7 @@ mod locks;
 mod nested;
 mod notices;
 mod old_versions;
+mod older_images;
 mod parts;
 mod pieces;
 mod places;
