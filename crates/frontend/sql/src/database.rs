@@ -110,9 +110,10 @@ impl Shared {
         engine.retry(crate::statistics::create)?;
         let runtimes = Runtimes::default();
         let reader = engine.begin()?;
-        crate::statistics::load(&reader, &runtimes)?;
         let (catalog, keys_left_out) = Store::load(&reader, &runtimes, 1)?;
+        let without_table = crate::statistics::load(&reader, &catalog)?;
         drop(reader);
+        crate::statistics::remove(&engine, &without_table)?;
         let relations = catalog.relations().into_iter();
         let values = relations.filter_map(|relation| match &relation.kind {
             Kind::Sequence(sequence) => Some(sequence.values),

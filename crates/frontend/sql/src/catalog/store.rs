@@ -229,7 +229,6 @@ impl Store {
             }
             Change::DropRelation(oid) => {
                 drop_comments(transaction, &table, before, *oid, None)?;
-                crate::statistics::remove(transaction, *oid)?;
                 if let Some(old) = before.relation(*oid) {
                     for (name, _) in names(old) {
                         transaction.delete(&table, &name)?;

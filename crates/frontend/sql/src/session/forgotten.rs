@@ -1,15 +1,30 @@
-//! What is forgotten behind the end of a transaction, or behind what it takes back: values of sequences, which are not in its own rows.
+//! What is forgotten behind the end of a transaction, or behind what it takes back: values of sequences and statistics of tables, which are not among its own rows.
 //!
 //! Concurrency: the images that are looked at hold whatever anybody may still use. Of what others have changed since its own image was drawn only the published
 //! one knows, so that is looked at, whatever a transaction works with.
 
-use crate::catalog::{self, Catalog, Change, Kind};
+use crate::catalog::{self, Catalog, Change, Kind, Oid};
 use crate::database::Shared;
+use crate::statistics;
 
 /// Behind a commit: `before` is the published image that it has changed.
 pub(super) fn behind_commit(shared: &Shared, changes: &[Change], before: &Catalog) {
     let now = shared.catalog.now();
     forget_values(shared, changes, before, &[&now]);
+    // What fails here is done when the database is opened.
+    let _ = statistics::remove(&shared.engine, &with_statistics(changes, before));
+}
+
+/// The tables that changes drop, and that statistics are kept of.
+fn with_statistics(changes: &[Change], before: &Catalog) -> Vec<Oid> {
+    let dropped = changes.iter().filter_map(|change| match change {
+        Change::DropRelation(oid) => before.relation(*oid),
+        _ => None,
+    });
+    let kept = dropped.filter(|relation| {
+        !before.is_temporary(relation.namespace) && relation.runtime.statistics.get().is_some()
+    });
+    kept.map(|relation| relation.oid).collect()
 }
 
 /// Behind a rollback of changes, all of them or those behind a point: `own` is the image that the transaction goes on with, if it does.

@@ -572,7 +572,7 @@ impl Session {
         let mut told = 0u64;
         let mut done: Result<u64> = Ok(0);
         let mut run = Run::new(
-            (&self.shared.engine, &*self.shared.queries),
+            &self.shared,
             open,
             &env,
             waiting,
