@@ -26,6 +26,7 @@ mod method;
 mod oids;
 mod publish;
 mod relation;
+mod role_uses;
 mod runtime;
 mod store;
 mod whole;
@@ -35,7 +36,7 @@ pub(crate) use built_in_roles::{READ_ALL_STATS, SIGNAL_BACKEND, is_built_in};
 pub(crate) use comments::Comment;
 pub(crate) use domain::{DOMAINS_MAX, Domain};
 pub(crate) use extension::{Extension, PLPGSQL_OID};
-pub(crate) use gate::{Gate, Mode, Next};
+pub(crate) use gate::{Gate, Gated, Mode, Next};
 pub(crate) use kept_settings::KeptFor;
 pub(crate) use method::{CLASSES, Method, OperatorClass};
 pub(crate) use oids::{

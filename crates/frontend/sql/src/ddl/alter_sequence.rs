@@ -138,8 +138,7 @@ impl Ddl<'_> {
             ..Relation::clone(relation)
         });
         let views = self.views_with_columns(relation);
-        self.open
-            .change(self.shared, Change::PutRelation(next.clone()))?;
+        self.change(Change::PutRelation(next.clone()))?;
         for ((table, column), sql) in texts {
             self.change_default(&table, column, Some(sql))?;
         }

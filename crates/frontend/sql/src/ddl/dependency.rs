@@ -592,8 +592,7 @@ impl Ddl<'_> {
         if let Kind::Table(table) = &relation.kind {
             self.drop_storage(table)?;
         }
-        self.open
-            .change(self.shared, Change::DropRelation(relation.oid))
+        self.change(Change::DropRelation(relation.oid))
     }
 }
 

@@ -196,8 +196,7 @@ impl Ddl<'_> {
                 let text = format!("renaming what the view \"{}\" reads", view.name);
                 return Err(SqlError::unsupported(text));
             }
-            self.open
-                .change(self.shared, Change::PutRelation(Arc::new(next)))?;
+            self.change(Change::PutRelation(Arc::new(next)))?;
         }
         Ok(())
     }

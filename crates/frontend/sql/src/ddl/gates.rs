@@ -14,8 +14,9 @@
 //! Under repeatable read the image stays what it was: a relation that others have changed is `40001`, and so is a schema, a type or an extension that is dropped and that they have made
 //! something in or of. What has come to depend on a relation without changing it (a view) is not found.
 
+use super::role::no_role;
 use super::{Ddl, check_no_system};
-use crate::catalog::{Catalog, Extension, Mode, Oid, Relation};
+use crate::catalog::{Catalog, Change, Extension, Gated, Mode, Oid, Relation};
 use crate::error::{Result, SqlError};
 use crate::sqlstate;
 use sqlparser::ast;
@@ -40,32 +41,35 @@ impl Ddl<'_> {
         self.look_again(right)
     }
 
-    /// The same of a schema: whoever makes something in it holds its gate with others, DROP SCHEMA alone.
+    /// The same of what is no relation.
     ///
     /// # Errors
     /// Those of [`Ddl::enter`].
-    pub(super) fn enter_schema(&mut self, oid: Oid, mode: Mode) -> Result<()> {
+    pub(super) fn enter_gated(&mut self, what: Gated, oid: Oid, mode: Mode) -> Result<()> {
         if self.open.holds(oid, mode) {
             return Ok(());
         }
+        let waiting = &mut self.waiting;
         let right = self
             .open
-            .enter_schema(self.shared, oid, mode, &mut self.waiting)?;
+            .enter_gated(self.shared, (what, oid), mode, waiting)?;
+        if right && what.called(&self.shared.catalog.now(), oid).is_none() {
+            // As in `enter`.
+            return Ok(());
+        }
         self.look_again(right)
     }
 
-    /// The same of an extension: whoever makes something that calls its functions holds its gate with others, DROP EXTENSION alone.
+    /// Changes the catalog. The roles that it names from then on stay as long as the transaction may do so: DROP ROLE waits, or they are gone before.
     ///
     /// # Errors
-    /// Those of [`Ddl::enter`].
-    pub(super) fn enter_extension(&mut self, oid: Oid, mode: Mode) -> Result<()> {
-        if self.open.holds(oid, mode) {
-            return Ok(());
+    /// Those of [`Open::change`](crate::session::Open::change) and [`Ddl::enter`]; `42704` for an owner that is gone.
+    pub(super) fn change(&mut self, change: Change) -> Result<()> {
+        let added = self.open.catalog.1.roles_added(&change);
+        for role in added.map_err(no_role)? {
+            self.enter_gated(Gated::Role, role, Mode::Write)?;
         }
-        let right = self
-            .open
-            .enter_extension(self.shared, oid, mode, &mut self.waiting)?;
-        self.look_again(right)
+        self.open.change(self.shared, change)
     }
 
     /// Behind a gate. `right`: whether the image was right about what it is the gate of.
@@ -125,7 +129,7 @@ impl Ddl<'_> {
     /// Those of [`Ddl::enter`]; `0A000` for a type that goes when the session ends, named by what stays.
     pub(super) fn hold_types(&mut self, relation: &Relation) -> Result<()> {
         for oid in self.extensions_of(relation) {
-            self.enter_extension(oid, Mode::Write)?;
+            self.enter_gated(Gated::Extension, oid, Mode::Write)?;
         }
         let types = super::type_texts::types_of(relation);
         for oid in &types {

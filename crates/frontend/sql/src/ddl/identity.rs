@@ -140,8 +140,7 @@ impl Ddl<'_> {
                 let mut next = table.clone();
                 next.defaults.retain(|(id, _)| *id != column.id);
                 let next = self.put_table(relation, next)?;
-                self.open
-                    .change(self.shared, Change::DropRelation(sequence))?;
+                self.change(Change::DropRelation(sequence))?;
                 Ok(next)
             }
             (_, Some((_, sequence))) => self.set_identity(relation, &column, sequence, clauses),
@@ -194,8 +193,7 @@ impl Ddl<'_> {
             owner: table.owner.clone(),
             ..Relation::clone(&sequence)
         };
-        self.open
-            .change(self.shared, Change::PutRelation(Arc::new(next)))
+        self.change(Change::PutRelation(Arc::new(next)))
     }
 
     fn set_identity(

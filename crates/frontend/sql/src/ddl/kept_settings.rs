@@ -88,8 +88,7 @@ impl Ddl<'_> {
             let text = "too many settings are kept, or one of them is too long";
             return Err(SqlError::new(sqlstate::PROGRAM_LIMIT_EXCEEDED, text));
         }
-        self.open
-            .change(self.shared, Change::PutSettings(of, pairs.into()))?;
+        self.change(Change::PutSettings(of, pairs.into()))?;
         Ok(CommandTag::plain(match whose.of_role {
             true => "ALTER ROLE",
             false => "ALTER DATABASE",
@@ -102,7 +101,7 @@ impl Ddl<'_> {
             let of = KeptFor { role, in_database };
             if !self.open.catalog.1.kept_settings(of).is_empty() {
                 let none = Change::PutSettings(of, [].into());
-                self.open.change(self.shared, none)?;
+                self.change(none)?;
             }
         }
         Ok(())

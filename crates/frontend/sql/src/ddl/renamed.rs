@@ -119,8 +119,7 @@ impl Ddl<'_> {
                     kind: Kind::View(next),
                     ..Relation::clone(relation)
                 });
-                self.open
-                    .change(self.shared, Change::PutRelation(next.clone()))?;
+                self.change(Change::PutRelation(next.clone()))?;
                 self.keep_views_of(relation, views, &next)
             }
             Operation::AlterColumn {

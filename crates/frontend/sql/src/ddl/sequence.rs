@@ -50,8 +50,7 @@ impl Ddl<'_> {
         let oid = self.draw_oid()?;
         definition.values = oid;
         let relation = self.new_relation(oid, namespace, name, Kind::Sequence(definition));
-        self.open
-            .change(self.shared, Change::PutRelation(Arc::new(relation)))
+        self.change(Change::PutRelation(Arc::new(relation)))
     }
 
     /// Oid of the relation that was made last.
@@ -97,8 +96,7 @@ impl Ddl<'_> {
             kind: Kind::Sequence(definition),
             ..relation.clone()
         };
-        self.open
-            .change(self.shared, Change::PutRelation(Arc::new(next)))
+        self.change(Change::PutRelation(Arc::new(next)))
     }
 }
 

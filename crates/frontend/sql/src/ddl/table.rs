@@ -126,8 +126,7 @@ impl Ddl<'_> {
             self.constrain(&mut relation, constraint)?;
         }
         self.hold_types(&relation)?;
-        self.open
-            .change(self.shared, Change::PutRelation(Arc::new(relation)))?;
+        self.change(Change::PutRelation(Arc::new(relation)))?;
         self.copy_comments(oid, comments)?;
         Ok(tag)
     }
@@ -182,8 +181,7 @@ impl Ddl<'_> {
             table.domains = domains;
         }
         self.hold_types(&relation)?;
-        self.open
-            .change(self.shared, Change::PutRelation(Arc::new(relation)))
+        self.change(Change::PutRelation(Arc::new(relation)))
     }
 
     /// A column, and where its values come from.

@@ -10,7 +10,7 @@
 
 use super::activity::Activity;
 use super::{Saying, Waiting, forgotten};
-use crate::catalog::{Catalog, Change, Mode, Next, Oid, Runtime, Store};
+use crate::catalog::{Catalog, Change, Gated, Mode, Next, Oid, Runtime, Store};
 use crate::database::Shared;
 use crate::error::{Result, SqlError};
 use crate::exec::{Deferred, OwedMark, OwedPoint};
@@ -373,54 +373,25 @@ impl Open {
         Ok(own || now == Some(relation.generation))
     }
 
-    /// Takes the gate of a schema, and says whether it is still there.
+    /// Takes the gate of what is no relation, and says whether it is still there.
     ///
     /// # Errors
     /// `57014`, `40P01` while waiting; `55P03`.
-    pub fn enter_schema(
+    pub fn enter_gated(
         &mut self,
         shared: &Shared,
-        oid: Oid,
+        (what, oid): (Gated, Oid),
         mode: Mode,
         waiting: &mut Waiting<'_>,
     ) -> Result<bool> {
-        let Some(schema) = self.catalog.1.namespace_by_oid(oid).cloned() else {
+        let Some(called) = what.called(&self.catalog.1, oid) else {
             return Ok(false);
         };
         let runtime = shared.runtimes.of(oid);
-        let name = || format!("schema \"{}\"", schema.name);
+        let name = || called.clone();
         self.pass(shared, (oid, &runtime), mode, Some(waiting), name)?;
-        let mut changes = self.changes.iter();
-        let own = changes.any(|change| match change {
-            Change::PutNamespace(made) => made.oid == oid,
-            _ => false,
-        });
-        Ok(own || shared.catalog.now().namespace_by_oid(oid).is_some())
-    }
-
-    /// Takes the gate of an extension, and says whether it is still there.
-    ///
-    /// # Errors
-    /// `57014`, `40P01` while waiting; `55P03`.
-    pub fn enter_extension(
-        &mut self,
-        shared: &Shared,
-        oid: Oid,
-        mode: Mode,
-        waiting: &mut Waiting<'_>,
-    ) -> Result<bool> {
-        let Some(extension) = self.catalog.1.extension_by_oid(oid).cloned() else {
-            return Ok(false);
-        };
-        let runtime = shared.runtimes.of(oid);
-        let name = || format!("extension \"{}\"", extension.name);
-        self.pass(shared, (oid, &runtime), mode, Some(waiting), name)?;
-        let mut changes = self.changes.iter();
-        let own = changes.any(|change| match change {
-            Change::PutExtension(made) => made.oid == oid,
-            _ => false,
-        });
-        Ok(own || shared.catalog.now().extension_by_oid(oid).is_some())
+        let own = self.changes.iter().any(|change| what.is_put_by(change, oid));
+        Ok(own || what.called(&shared.catalog.now(), oid).is_some())
     }
 
     /// Takes a gate, and says whether the transaction had it before.
@@ -543,6 +514,7 @@ impl Open {
                     shared.runtimes.forget(*oid);
                 }
                 Change::DropExtension(extension) => shared.runtimes.forget(extension.oid),
+                Change::DropRole(role) => shared.runtimes.forget(role.oid),
                 _ => {}
             }
         }

@@ -48,6 +48,7 @@ mod promoted;
 mod protocol;
 mod queries;
 mod roles;
+mod roles_dropped;
 mod sequences;
 mod sessions;
 mod settings;
