@@ -99,7 +99,8 @@ impl Ddl<'_> {
     pub(super) fn forget_settings(&mut self, role: u32) -> Result<()> {
         for in_database in [false, true] {
             let of = KeptFor { role, in_database };
-            if !self.open.catalog.1.kept_settings(of).is_empty() {
+            // Whatever was kept since the snapshot, too.
+            if !self.open.rights().1.kept_settings(of).is_empty() {
                 let none = Change::PutSettings(of, [].into());
                 self.change(none)?;
             }
