@@ -443,6 +443,16 @@ impl Relation {
         }
     }
 
+    /// The same table without its keys: what relies on one of them cannot be bound to it.
+    pub fn without_keys(&self) -> Self {
+        let mut next = self.clone();
+        if let Kind::Table(table) = &mut next.kind {
+            table.indexes.clear();
+            table.foreign_keys.clear();
+        }
+        next
+    }
+
     /// The table, if it is one.
     pub fn table(&self) -> Option<&Table> {
         match &self.kind {

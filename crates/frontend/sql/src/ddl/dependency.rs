@@ -280,7 +280,13 @@ impl Ddl<'_> {
                 all
             }
             Object::Constraint(relation, index) => {
-                vec![Object::Index(relation.clone(), index.clone())]
+                let grouping = match index.primary {
+                    true => self.views_grouping_by_key(relation),
+                    false => Vec::new(),
+                };
+                let mut all: Vec<Object> = grouping.into_iter().map(Object::Relation).collect();
+                all.push(Object::Index(relation.clone(), index.clone()));
+                all
             }
             Object::Index(relation, index) => {
                 let Some(table) = relation.table() else {

@@ -131,6 +131,25 @@ impl Ddl<'_> {
         Ok(views.into_iter().filter(reads).collect())
     }
 
+    /// The views that group by a primary key, and read columns that follow from it.
+    pub(super) fn views_grouping_by_key(&self, relation: &Relation) -> Vec<Arc<Relation>> {
+        let catalog = &self.open.catalog.1;
+        let image = |table: Relation| catalog.with(&Change::PutRelation(Arc::new(table)), 0);
+        let (with, without) = (image(relation.clone()), image(relation.without_keys()));
+        let mut found = self.views_of(relation);
+        found.retain(|view| {
+            let is_bound = |image: &Catalog| self.columns_of(image, view).is_some();
+            is_bound(&with) && !is_bound(&without)
+        });
+        // Those that read one of them cannot be bound either, for that reason alone.
+        let all = found.clone();
+        found.retain(|view| {
+            let mut others = all.iter().filter(|other| other.oid != view.oid);
+            !others.any(|other| self.views_of(other).iter().any(|own| own.oid == view.oid))
+        });
+        found
+    }
+
     /// A column keeps its type as long as a view reads it.
     ///
     /// # Errors

@@ -311,3 +311,37 @@ fn a_foreign_key_whose_target_is_gone_is_left_out_when_the_database_is_opened() 
         client.ok("insert into ch values (1); alter table ch alter b set default 1");
     }
 }
+
+/// Symptom: the view was kept, and `42803` from then on.
+#[test]
+fn regress_a_primary_key_is_kept_by_views_that_group_by_it() {
+    let mut client = Client::new();
+    client.ok(
+        "create table t (id int, n text, c int, primary key (id) include (c));
+         create view v as select id, n, count(*) from t group by id;
+         create view w as select v.id, t.n from v, t;
+         create view other as select n, count(*) from t group by n;
+         create table r (id int references t)",
+    );
+    for (sql, what) in [
+        (
+            "alter table t drop constraint t_pkey",
+            "constraint t_pkey on table t",
+        ),
+        ("alter table t drop column c", "column c of table t"),
+    ] {
+        let (message, detail) = refused(&mut client, sql);
+        let expected = format!("cannot drop {what} because other objects depend on it");
+        assert_eq!(message, expected);
+        let lines = [
+            "constraint r_id_fkey on table r depends on index t_pkey",
+            "view v depends on constraint t_pkey on table t",
+            "view w depends on view v",
+        ];
+        assert_eq!(detail, lines.join("\n"), "{sql}");
+    }
+    let notices = client.hear("alter table t drop column c cascade").notices;
+    assert_eq!(notices, ["drop cascades to 3 other objects"]);
+    client.ok("insert into r values (1); select * from other");
+    assert_eq!(client.state("select * from v"), "42P01");
+}
