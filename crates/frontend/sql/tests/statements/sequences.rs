@@ -281,3 +281,27 @@ fn regress_a_definition_that_is_run_again_keeps_the_values_of_sequences_that_it_
     drop((a, b, c, d, database));
     goes_on_after_a_restart(&directory);
 }
+
+/// Symptom: `42P01` in whatever had drawn from it.
+#[test]
+fn regress_drop_identity_tells_who_reads_its_sequence() {
+    let database = database();
+    let (mut a, mut b) = (Client::of(&database), Client::of(&database));
+    a.ok("create table t (id int generated always as identity); create table u (a int default nextval('t_id_seq'))");
+    let error = a.failure("alter table t alter id drop identity");
+    assert_eq!(error.sqlstate().to_string(), "2BP01");
+    assert_eq!(
+        error.message(),
+        "cannot drop sequence t_id_seq because other objects depend on it"
+    );
+    assert_eq!(
+        error.fields().detail.as_deref(),
+        Some("default value for column a of table u depends on sequence t_id_seq")
+    );
+    // Whoever changes it is waited for.
+    a.ok("drop table u; begin; alter sequence t_id_seq restart with 7");
+    b.ok("set lock_timeout = 50");
+    assert_eq!(b.state("alter table t alter id drop identity"), "55P03");
+    a.ok("commit");
+    b.ok("alter table t alter id drop identity; insert into t values (1)");
+}
