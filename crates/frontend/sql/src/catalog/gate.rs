@@ -20,7 +20,9 @@ use super::{Catalog, Change, Oid};
 use crate::error::{Result, SqlError};
 use crate::session::Waiting;
 use crate::sqlstate;
+use std::sync::Arc;
 use std::time::Duration;
+use vellum_base::maps::HashMap;
 use vellum_sync::atomic::{AtomicU64, Ordering};
 use vellum_sync::{Condvar, Mutex};
 
@@ -175,6 +177,30 @@ impl Gate {
         let _latch = self.latch.lock();
         self.state.fetch_and(!WAITED_FOR, Ordering::AcqRel);
         self.opened.notify_all();
+    }
+}
+
+/// The gates of what is no relation ([`Gated`]), by oid.
+#[derive(Debug, Default)]
+pub(crate) struct GatesByOid {
+    made: Mutex<HashMap<Oid, Arc<Gate>>>,
+}
+
+impl GatesByOid {
+    /// That of an object; made when it is first asked for.
+    pub fn of(&self, oid: Oid) -> Arc<Gate> {
+        self.made.lock().entry(oid).or_default().clone()
+    }
+
+    /// The object is gone: who comes now finds out, whatever gate it takes.
+    pub fn forget(&self, oid: Oid) {
+        self.made.lock().remove(&oid);
+    }
+
+    /// How many there are.
+    #[cfg(test)]
+    pub fn count(&self) -> usize {
+        self.made.lock().len()
     }
 }
 

@@ -9,7 +9,7 @@ use super::relation::Kind;
 use super::whole::has_indexed_columns;
 use super::{
     AclOf, Catalog, Change, Comment, Extension, FIRST_USER_OID, KeptFor, Namespace, Oid, Relation,
-    Runtimes, acls, codec, extension, kept_settings,
+    acls, codec, extension, kept_settings,
 };
 use crate::error::{Result, SqlError};
 use crate::roles;
@@ -63,8 +63,8 @@ impl Store {
     ///
     /// # Errors
     /// `XX001` for rows that cannot be read; `0A000` for those of a newer version.
-    pub fn load(transaction: &Transaction, runtimes: &Runtimes, version: u64) -> Result<(Catalog, Vec<String>)> {
-        let mut catalog = Catalog::of_system(version, runtimes);
+    pub fn load(transaction: &Transaction, version: u64) -> Result<(Catalog, Vec<String>)> {
+        let mut catalog = Catalog::of_system(version);
         for role in roles::all(transaction)? {
             catalog.apply(&Change::PutRole(Arc::new(role)));
         }
@@ -110,7 +110,7 @@ impl Store {
                     Change::PutNamespace(Arc::new(namespace))
                 }
                 RELATION => {
-                    let relation = codec::decode_relation(oid, value, runtimes);
+                    let relation = codec::decode_relation(oid, value);
                     Change::PutRelation(Arc::new(relation.ok_or_else(|| unreadable(value))?))
                 }
                 _ => return Err(damaged()),

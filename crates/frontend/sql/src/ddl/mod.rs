@@ -273,7 +273,7 @@ impl Ddl<'_> {
             name: name.into(),
             owner: self.owner.into(),
             generation: 1,
-            runtime: self.shared.runtimes.of(oid),
+            runtime: Arc::default(),
             acl: catalog.acl_of_new(owner, namespace, DefaultKind::of(&kind)),
             column_acls: Vec::new(),
             kind,

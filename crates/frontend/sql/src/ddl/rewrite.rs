@@ -340,8 +340,10 @@ impl Ddl<'_> {
             kind: Kind::Table(Box::new(next.clone())),
             ..relation.clone()
         });
-        let shape = Shape::of(&target)?;
-        self.copy_rows(relation, &shape)?;
+        if has_rows {
+            let shape = Shape::of(&target)?;
+            self.copy_rows(relation, &shape)?;
+        }
         self.drop_storage(table)?;
         relation.kind = Kind::Table(Box::new(next));
         Ok(())

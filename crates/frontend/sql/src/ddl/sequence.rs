@@ -88,7 +88,7 @@ impl Ddl<'_> {
         let mut runtime = relation.runtime.clone();
         if restarts {
             definition.values = self.draw_oid()?;
-            runtime = self.shared.runtimes.of(definition.values);
+            runtime = relation.runtime.anew();
         }
         let next = Relation {
             generation: relation.generation + 1,

@@ -1,9 +1,10 @@
-//! What is forgotten behind the end of a transaction, or behind what it takes back: values of sequences and statistics of tables, which are not among its own rows.
+//! What is forgotten behind the end of a transaction, or behind what it takes back: values of sequences and statistics of tables, which are not among its own rows, and
+//! gates of what is gone.
 //!
 //! Concurrency: the images that are looked at hold whatever anybody may still use. Of what others have changed since its own image was drawn only the published
 //! one knows, so that is looked at, whatever a transaction works with.
 
-use crate::catalog::{self, Catalog, Change, Kind, Oid};
+use crate::catalog::{self, Catalog, Change, Gated, Kind, Oid};
 use crate::database::Shared;
 use crate::statistics;
 
@@ -11,6 +12,7 @@ use crate::statistics;
 pub(super) fn behind_commit(shared: &Shared, changes: &[Change], before: &Catalog) {
     let now = shared.catalog.now();
     forget_values(shared, changes, before, &[&now]);
+    forget_gates(shared, changes, &[&now]);
     // What fails here is done when the database is opened.
     let _ = statistics::remove(&shared.engine, &with_statistics(changes, before));
 }
@@ -32,6 +34,23 @@ pub(super) fn behind_rollback(shared: &Shared, changes: &[Change], own: Option<&
     let now = shared.catalog.now();
     let kept: Vec<&Catalog> = own.into_iter().chain([&*now]).collect();
     forget_values(shared, changes, own.unwrap_or(&now), &kept);
+    forget_gates(shared, changes, &kept);
+}
+
+/// Forgets the gates of what changes have made or dropped, and no image that is kept has.
+fn forget_gates(shared: &Shared, changes: &[Change], kept: &[&Catalog]) {
+    for change in changes {
+        let (what, oid) = match change {
+            Change::PutNamespace(namespace) => (Gated::Schema, namespace.oid),
+            Change::DropNamespace(oid) => (Gated::Schema, *oid),
+            Change::PutExtension(own) | Change::DropExtension(own) => (Gated::Extension, own.oid),
+            Change::PutRole(role) | Change::DropRole(role) => (Gated::Role, role.oid),
+            _ => continue,
+        };
+        if !kept.iter().any(|image| what.called(image, oid).is_some()) {
+            shared.gates.forget(oid);
+        }
+    }
 }
 
 /// Removes the values of sequences that are in changes or the image before, and in none that is kept.
@@ -55,7 +74,6 @@ fn forget_values(shared: &Shared, changes: &[Change], before: &Catalog, kept: &[
             {
                 // What fails here is done when the database is opened.
                 let _ = catalog::remove(&shared.engine, &relation.runtime, definition);
-                shared.runtimes.forget(definition.values);
             }
         }
     }

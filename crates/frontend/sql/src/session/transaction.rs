@@ -10,7 +10,7 @@
 
 use super::activity::Activity;
 use super::{Saying, Waiting, forgotten};
-use crate::catalog::{Catalog, Change, Gated, Mode, Next, Oid, Runtime, Store};
+use crate::catalog::{Catalog, Change, Gate, Gated, Mode, Next, Oid, Store};
 use crate::database::Shared;
 use crate::error::{Result, SqlError};
 use crate::exec::{Deferred, OwedMark, OwedPoint};
@@ -125,7 +125,7 @@ pub(crate) struct DefinitionPoint {
 /// Gates that are held; they open when this is dropped.
 #[derive(Debug, Default)]
 struct Gates {
-    held: Vec<(Oid, Arc<Runtime>, Mode)>,
+    held: Vec<(Oid, Arc<Gate>, Mode)>,
     /// Where it is told that they are.
     told: Option<Arc<Activity>>,
 }
@@ -138,8 +138,8 @@ impl Drop for Gates {
         if let Some(told) = &self.told {
             told.holds_none();
         }
-        for (_, runtime, mode) in self.held.drain(..) {
-            runtime.gate.leave(mode);
+        for (_, gate, mode) in self.held.drain(..) {
+            gate.leave(mode);
         }
     }
 }
@@ -358,7 +358,8 @@ impl Open {
         let Some(relation) = self.catalog.1.relation(oid).cloned() else {
             return Ok(false);
         };
-        if self.pass(shared, (oid, &relation.runtime), mode, waiting, || {
+        let gate = &relation.runtime.gate;
+        if self.pass(shared, (oid, gate), mode, waiting, || {
             format!("relation \"{}\"", relation.name)
         })? {
             return Ok(true);
@@ -387,9 +388,9 @@ impl Open {
         let Some(called) = what.called(&self.catalog.1, oid) else {
             return Ok(false);
         };
-        let runtime = shared.runtimes.of(oid);
+        let gate = shared.gates.of(oid);
         let name = || called.clone();
-        self.pass(shared, (oid, &runtime), mode, Some(waiting), name)?;
+        self.pass(shared, (oid, &gate), mode, Some(waiting), name)?;
         let own = self.changes.iter().any(|change| what.is_put_by(change, oid));
         Ok(own || what.called(&shared.catalog.now(), oid).is_some())
     }
@@ -398,7 +399,7 @@ impl Open {
     fn pass(
         &mut self,
         shared: &Shared,
-        (oid, runtime): (Oid, &Arc<Runtime>),
+        (oid, gate): (Oid, &Arc<Gate>),
         mode: Mode,
         waiting: Option<&mut Waiting<'_>>,
         name: impl Fn() -> String,
@@ -408,7 +409,6 @@ impl Open {
         if held >= Some(mode) {
             return Ok(true);
         }
-        let gate = &runtime.gate;
         if !gate.try_enter(held, mode) {
             let Some(waiting) = waiting else {
                 let message = format!("could not obtain lock on {}", name());
@@ -431,7 +431,7 @@ impl Open {
         }
         match at {
             Some(at) => self.gates.held[at].2 = mode,
-            None => self.gates.held.push((oid, runtime.clone(), mode)),
+            None => self.gates.held.push((oid, gate.clone(), mode)),
         }
         if let Some(told) = &self.gates.told {
             told.holds(self.held.own(), oid, mode);
@@ -508,16 +508,6 @@ impl Open {
         let pending = shared
             .catalog
             .publish(&changes, || transaction.commit_deferred())?;
-        for change in &changes {
-            match change {
-                Change::DropRelation(oid) | Change::DropNamespace(oid) => {
-                    shared.runtimes.forget(*oid);
-                }
-                Change::DropExtension(extension) => shared.runtimes.forget(extension.oid),
-                Change::DropRole(role) => shared.runtimes.forget(role.oid),
-                _ => {}
-            }
-        }
         drop((gates, held, advisory));
         shared.waits.ended(id);
         forgotten::behind_commit(shared, &changes, &before);

@@ -305,3 +305,34 @@ fn regress_drop_identity_tells_who_reads_its_sequence() {
     a.ok("commit");
     b.ok("alter table t alter id drop identity; insert into t values (1)");
 }
+
+/// Symptom: who came behind the restart had another gate than who had waited for it, and two changed the sequence at once.
+#[test]
+fn regress_a_sequence_that_was_started_again_is_changed_by_one_at_a_time() {
+    let database = database();
+    let [mut a, mut b, c] = [1, 2, 3].map(|pid| Client::of_session(&database, pid));
+    a.ok("create sequence s; begin; alter sequence s restart with 7");
+    b.ok("begin");
+    let aside = |mut client: Client, sql: &'static str| {
+        std::thread::spawn(move || {
+            client.ok(sql);
+            client
+        })
+    };
+    let until = |client: &mut Client, waiting: &str| {
+        let sql = "select pid, locktype from pg_locks where not granted";
+        while client.ok(sql) != waiting {
+            std::thread::yield_now();
+        }
+    };
+    let mut watch = Client::of(&database);
+    let b = aside(b, "alter sequence s increment 2");
+    until(&mut watch, "2|relation");
+    a.ok("commit");
+    let mut b = b.join().unwrap();
+    let c = aside(c, "alter sequence s increment 3");
+    until(&mut watch, "3|relation");
+    b.ok("commit");
+    c.join().unwrap();
+    assert_eq!(a.ok("select nextval('s'), nextval('s')"), "7|10");
+}
