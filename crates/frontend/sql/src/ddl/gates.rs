@@ -126,7 +126,7 @@ impl Ddl<'_> {
     /// Holds the gates of the types that a relation names, in its columns or in its texts, with others that do; and of the extensions whose functions it calls.
     ///
     /// # Errors
-    /// Those of [`Ddl::enter`]; `0A000` for a type that goes when the session ends, named by what stays.
+    /// Those of [`Ddl::enter`]; `0A000` for a type or a sequence that goes when the session ends, named by what stays.
     pub(super) fn hold_types(&mut self, relation: &Relation) -> Result<()> {
         for oid in self.extensions_of(relation) {
             self.enter_gated(Gated::Extension, oid, Mode::Write)?;
@@ -136,16 +136,17 @@ impl Ddl<'_> {
             self.hold_named(*oid)?;
         }
         let catalog = &self.open.catalog.1;
-        if types.is_empty() || catalog.is_temporary(relation.namespace) {
+        if catalog.is_temporary(relation.namespace) {
             return Ok(());
         }
-        let mut named = types.iter().filter_map(|oid| catalog.relation(*oid));
+        let types = types.into_iter().chain(self.sequences_read_by(relation));
+        let mut named = types.filter_map(|oid| catalog.relation(oid));
         match named.find(|own| catalog.is_temporary(own.namespace)) {
             None => Ok(()),
             Some(own) => {
-                let shown = self.type_shown(own);
                 let word = super::kind_word(&relation.kind);
-                let what = format!("a {word} that outlives its temporary type {shown}");
+                let gone = self.described(own);
+                let what = format!("a {word} that outlives its temporary {gone}");
                 Err(SqlError::unsupported(what))
             }
         }

@@ -98,6 +98,27 @@ impl Ddl<'_> {
         all.into_iter().cloned().collect()
     }
 
+    /// The sequences, or whatever else, that the defaults of a relation name as such.
+    pub(super) fn sequences_read_by(&self, relation: &Relation) -> Vec<Oid> {
+        let defaults: Vec<&str> = match &relation.kind {
+            Kind::Table(table) => {
+                let all = table.defaults.iter();
+                let texts = all.filter_map(|(_, default)| match default {
+                    Default::Expression(sql) => Some(&**sql),
+                    _ => None,
+                });
+                texts.collect()
+            }
+            Kind::View(view) => view.defaults.iter().map(|(_, sql)| &**sql).collect(),
+            Kind::Domain(own) => own.default.as_deref().into_iter().collect(),
+            _ => Vec::new(),
+        };
+        let names = defaults.into_iter().flat_map(named_sequences);
+        names
+            .filter_map(|name| self.sequence_named(&name))
+            .collect()
+    }
+
     fn reads_sequence(&self, sql: &str, sequence: Oid) -> bool {
         let mut reads = false;
         let read = with_names(sql, |name| {
