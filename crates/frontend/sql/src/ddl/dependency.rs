@@ -237,7 +237,7 @@ impl Ddl<'_> {
                 all
             }
             Object::Relation(relation) => {
-                let views = self.views_of(relation).into_iter().map(Object::Relation);
+                let views = self.views_of(relation)?.into_iter().map(Object::Relation);
                 let mut all: Vec<Object> = views.collect();
                 match &relation.kind {
                     Kind::Table(_) => {
@@ -246,7 +246,7 @@ impl Ddl<'_> {
                         all.extend(sequences(relation, None));
                     }
                     Kind::Sequence(_) => {
-                        let readers = self.readers(relation.oid).into_iter();
+                        let readers = self.readers(relation.oid)?.into_iter();
                         all.extend(readers.map(|(table, column)| Object::Default(table, column)));
                         let domains = self.domains_reading(relation.oid).into_iter();
                         all.extend(domains.map(Object::Relation));
@@ -281,7 +281,7 @@ impl Ddl<'_> {
             }
             Object::Constraint(relation, index) => {
                 let grouping = match index.primary {
-                    true => self.views_grouping_by_key(relation),
+                    true => self.views_grouping_by_key(relation)?,
                     false => Vec::new(),
                 };
                 let mut all: Vec<Object> = grouping.into_iter().map(Object::Relation).collect();

@@ -12,7 +12,7 @@
 //! - W1 What a statement writes into the catalog it has read in an image that was drawn when it held all its gates.
 //!
 //! Under repeatable read the image stays what it was: a relation that others have changed is `40001`, and so is a schema, a type or an extension that is dropped and that they have made
-//! something in or of. What has come to depend on a relation without changing it (a view) is not found.
+//! something in or of. So is a relation that is dropped or called otherwise, and that views or defaults have come to read, which does not change it.
 
 use super::role::no_role;
 use super::{Ddl, check_no_system};
@@ -139,7 +139,7 @@ impl Ddl<'_> {
         if catalog.is_temporary(relation.namespace) {
             return Ok(());
         }
-        let types = types.into_iter().chain(self.sequences_read_by(relation));
+        let types = types.into_iter().chain(self.sequences_read_by(catalog, relation));
         let mut named = types.filter_map(|oid| catalog.relation(oid));
         match named.find(|own| catalog.is_temporary(own.namespace)) {
             None => Ok(()),

@@ -113,7 +113,7 @@ impl Ddl<'_> {
                 }
                 let mut next = view.clone();
                 next.columns[at] = name.into();
-                let views = self.views_with_columns(relation);
+                let views = self.views_with_columns(relation)?;
                 let next = Arc::new(Relation {
                     generation: relation.generation + 1,
                     kind: Kind::View(next),

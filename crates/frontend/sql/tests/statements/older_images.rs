@@ -87,3 +87,35 @@ fn regress_a_schema_waits_for_what_is_said_of_what_is_made_in_it() {
     b.ok("commit");
     a.ok("drop schema s; drop role ann");
 }
+
+/// Symptom: what had come to read it was kept, and failed from then on (`42P01`).
+#[test]
+fn regress_a_relation_that_others_have_come_to_read_is_not_dropped() {
+    for (made, change, then) in [
+        ("create view v as select n from t", "drop table t", "2BP01"),
+        ("create view v as select n from t", "alter table t drop n", "2BP01"),
+        ("create view v as select n from t", "alter table t alter n type text", "0A000"),
+        ("create view v as select n, count(*) from t group by id", "alter table t drop constraint t_pkey", "2BP01"),
+        ("create view v as select n from t", "alter table t rename to u", ""),
+        ("create view v as select n from t", "alter table t rename n to m", ""),
+        ("create view v as select * from w", "drop view w", "2BP01"),
+        ("create view v as select last_value from sq", "drop sequence sq", "2BP01"),
+        ("create table v (n int default nextval('sq'))", "drop sequence sq", "2BP01"),
+        ("create domain v as int default nextval('sq')", "drop sequence sq", "2BP01"),
+        ("create table v (n int default nextval('sq'))", "alter sequence sq rename to q", ""),
+        ("alter view w alter n set default nextval('sq')", "drop sequence sq", "2BP01"),
+    ] {
+        let database = database();
+        let (mut a, mut b) = (Client::of(&database), Client::of(&database));
+        a.ok("create table t (id int primary key, n int); create view w as select 1 as n; create sequence sq");
+        a.ok(BEGIN);
+        b.ok(made);
+        assert_eq!(a.state(change), "40001", "{made}; {change}");
+        a.ok("rollback");
+        if then.is_empty() {
+            a.ok(change);
+        } else {
+            assert_eq!(a.state(change), then, "{made}; {change}");
+        }
+    }
+}
