@@ -38,13 +38,11 @@ impl Catalog {
         };
         let own = has_indexed_columns(table)
             && table.foreign_keys.iter().all(|key| self.is_whole(table, key));
-        let others = self.relations.values().filter_map(|other| other.table());
-        let mut referring = others.flat_map(|other| {
-            let keys = other.foreign_keys.iter();
-            let keys = keys.filter(|key| key.target == relation.oid);
-            keys.map(move |key| (other, key))
-        });
-        own && referring.all(|(other, key)| self.is_whole(other, key))
+        let mut others = self.relations.values().filter_map(|other| other.table());
+        own && others.all(|other| {
+            let mut keys = other.foreign_keys.iter();
+            keys.all(|key| key.target != relation.oid || self.is_whole(other, key))
+        })
     }
 
     /// Leaves out the foreign keys that refer to what is not there; their names, with those of their tables. Only an earlier build can have written such: nothing else of the

@@ -61,7 +61,7 @@ fn forget_values(shared: &Shared, changes: &[Change], before: &Catalog, kept: &[
             Change::DropRelation(oid) => (None, *oid),
             _ => continue,
         };
-        let is_kept = |values| {
+        let is_kept = |values: Oid| {
             let mut now = kept.iter().filter_map(|image| image.relation(oid));
             now.any(|relation| match &relation.kind {
                 Kind::Sequence(sequence) => sequence.values == values,
