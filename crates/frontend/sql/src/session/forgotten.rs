@@ -31,6 +31,9 @@ fn with_statistics(changes: &[Change], before: &Catalog) -> Vec<Oid> {
 
 /// Behind a rollback of changes, all of them or those behind a point: `own` is the image that the transaction goes on with, if it does.
 pub(super) fn behind_rollback(shared: &Shared, changes: &[Change], own: Option<&Catalog>) {
+    if changes.is_empty() {
+        return;
+    }
     let now = shared.catalog.now();
     let kept: Vec<&Catalog> = own.into_iter().chain([&*now]).collect();
     forget_values(shared, changes, own.unwrap_or(&now), &kept);
