@@ -130,7 +130,9 @@ pub fn run(options: &Options, out: &mut dyn Write) -> Result<bool, Failure> {
     let failed = |error: SqlError| Failure::failed(error.to_string());
     let database = SqlDatabase::open(engine).map_err(failed)?;
     for key in database.keys_left_out() {
-        crate::complain!("WARNING:  the foreign key {key} is left out: what it refers to is not there");
+        crate::complain!(
+            "WARNING:  the foreign key {key} is left out: what it refers to is not there"
+        );
     }
     let spill = options.data.join("spill");
     // What a process left behind that was killed.

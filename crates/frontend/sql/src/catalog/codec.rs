@@ -9,8 +9,8 @@
 
 use super::{
     Action, Check, Default, ForeignKey, Identity, Index, IndexColumn, IndexKey, Kind, Marks,
-    Method, Namespace, Oid, Relation, ReplicaIdentity, SequenceDefinition, Storage,
-    SwitchedOff, Table, Timing, View, domain,
+    Method, Namespace, Oid, Relation, ReplicaIdentity, SequenceDefinition, Storage, SwitchedOff,
+    Table, Timing, View, domain,
 };
 use crate::error::SqlError;
 use crate::roles::{Grant, Rights};

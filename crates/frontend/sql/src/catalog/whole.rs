@@ -37,7 +37,10 @@ impl Catalog {
             return true;
         };
         let own = has_indexed_columns(table)
-            && table.foreign_keys.iter().all(|key| self.is_whole(table, key));
+            && table
+                .foreign_keys
+                .iter()
+                .all(|key| self.is_whole(table, key));
         let mut others = self.relations.values().filter_map(|other| other.table());
         own && others.all(|other| {
             let mut keys = other.foreign_keys.iter();

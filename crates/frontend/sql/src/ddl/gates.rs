@@ -139,7 +139,9 @@ impl Ddl<'_> {
         if catalog.is_temporary(relation.namespace) {
             return Ok(());
         }
-        let types = types.into_iter().chain(self.sequences_read_by(catalog, relation));
+        let types = types
+            .into_iter()
+            .chain(self.sequences_read_by(catalog, relation));
         let mut named = types.filter_map(|oid| catalog.relation(oid));
         match named.find(|own| catalog.is_temporary(own.namespace)) {
             None => Ok(()),

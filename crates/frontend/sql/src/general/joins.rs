@@ -243,8 +243,7 @@ impl<'t> Translation<'t, '_, '_> {
             transaction,
             ..
         } = self.run;
-        let statistics =
-            crate::statistics::of(&shape.relation, (engine, published), transaction)?;
+        let statistics = crate::statistics::of(&shape.relation, (engine, published), transaction)?;
         let constant = |expr: &Expr| {
             let mut reads = has_subquery(expr);
             expr.walk(&mut |expr| {

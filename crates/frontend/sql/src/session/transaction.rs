@@ -391,7 +391,10 @@ impl Open {
         let gate = shared.gates.of(oid);
         let name = || called.clone();
         self.pass(shared, (oid, &gate), mode, Some(waiting), name)?;
-        let own = self.changes.iter().any(|change| what.is_put_by(change, oid));
+        let own = self
+            .changes
+            .iter()
+            .any(|change| what.is_put_by(change, oid));
         Ok(own || what.called(&shared.catalog.now(), oid).is_some())
     }
 

@@ -35,7 +35,8 @@ fn regress_a_schema_that_others_have_made_something_in_is_not_dropped() {
                 false => "00000",
             };
             let done = a.session.simple_query(change, &mut Heard::default());
-            let told = done.map_or_else(|error| error.sqlstate().to_string(), |_| "00000".to_owned());
+            let told =
+                done.map_or_else(|error| error.sqlstate().to_string(), |_| "00000".to_owned());
             let renames_extension = change.contains("rename") && made.contains("extension");
             let state = if renames_extension { "0A000" } else { state };
             assert_eq!(told, state, "{made}; {change}");
@@ -93,17 +94,57 @@ fn regress_a_schema_waits_for_what_is_said_of_what_is_made_in_it() {
 fn regress_a_relation_that_others_have_come_to_read_is_not_dropped() {
     for (made, change, then) in [
         ("create view v as select n from t", "drop table t", "2BP01"),
-        ("create view v as select n from t", "alter table t drop n", "2BP01"),
-        ("create view v as select n from t", "alter table t alter n type text", "0A000"),
-        ("create view v as select n, count(*) from t group by id", "alter table t drop constraint t_pkey", "2BP01"),
-        ("create view v as select n from t", "alter table t rename to u", ""),
-        ("create view v as select n from t", "alter table t rename n to m", ""),
+        (
+            "create view v as select n from t",
+            "alter table t drop n",
+            "2BP01",
+        ),
+        (
+            "create view v as select n from t",
+            "alter table t alter n type text",
+            "0A000",
+        ),
+        (
+            "create view v as select n, count(*) from t group by id",
+            "alter table t drop constraint t_pkey",
+            "2BP01",
+        ),
+        (
+            "create view v as select n from t",
+            "alter table t rename to u",
+            "",
+        ),
+        (
+            "create view v as select n from t",
+            "alter table t rename n to m",
+            "",
+        ),
         ("create view v as select * from w", "drop view w", "2BP01"),
-        ("create view v as select last_value from sq", "drop sequence sq", "2BP01"),
-        ("create table v (n int default nextval('sq'))", "drop sequence sq", "2BP01"),
-        ("create domain v as int default nextval('sq')", "drop sequence sq", "2BP01"),
-        ("create table v (n int default nextval('sq'))", "alter sequence sq rename to q", ""),
-        ("alter view w alter n set default nextval('sq')", "drop sequence sq", "2BP01"),
+        (
+            "create view v as select last_value from sq",
+            "drop sequence sq",
+            "2BP01",
+        ),
+        (
+            "create table v (n int default nextval('sq'))",
+            "drop sequence sq",
+            "2BP01",
+        ),
+        (
+            "create domain v as int default nextval('sq')",
+            "drop sequence sq",
+            "2BP01",
+        ),
+        (
+            "create table v (n int default nextval('sq'))",
+            "alter sequence sq rename to q",
+            "",
+        ),
+        (
+            "alter view w alter n set default nextval('sq')",
+            "drop sequence sq",
+            "2BP01",
+        ),
     ] {
         let database = database();
         let (mut a, mut b) = (Client::of(&database), Client::of(&database));

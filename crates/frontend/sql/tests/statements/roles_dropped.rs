@@ -15,9 +15,18 @@ fn peopled() -> (SqlDatabase, Client, Client) {
 
 /// What names `ann`, and whether it keeps her.
 const NAMES: [(&str, bool); 17] = [
-    ("set role ann; create table open.x (n int); reset role", true),
-    ("set role ann; create type open.x as enum (); reset role", true),
-    ("set role ann; create temp table x (n int); reset role", true),
+    (
+        "set role ann; create table open.x (n int); reset role",
+        true,
+    ),
+    (
+        "set role ann; create type open.x as enum (); reset role",
+        true,
+    ),
+    (
+        "set role ann; create temp table x (n int); reset role",
+        true,
+    ),
     ("alter table t owner to ann", true),
     ("grant select on t to ann", true),
     ("grant select (a) on t to ann", true),
@@ -25,9 +34,18 @@ const NAMES: [(&str, bool); 17] = [
     ("grant create on database vellum to ann", true),
     ("alter schema s owner to ann", true),
     ("create schema mine authorization ann", true),
-    ("alter default privileges grant select on tables to ann", true),
-    ("alter default privileges for role ann grant select on tables to bob", true),
-    ("alter table t owner to bob; reassign owned by bob to ann", true),
+    (
+        "alter default privileges grant select on tables to ann",
+        true,
+    ),
+    (
+        "alter default privileges for role ann grant select on tables to bob",
+        true,
+    ),
+    (
+        "alter table t owner to bob; reassign owned by bob to ann",
+        true,
+    ),
     ("grant ann to bob", false),
     ("create role carl in role ann", false),
     ("alter role ann set work_mem = '8MB'", false),

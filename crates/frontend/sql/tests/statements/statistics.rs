@@ -169,7 +169,11 @@ fn statistics_are_kept_of_tables_that_all_sessions_have_and_that_last() {
     // As a crash leaves it that comes between the commit of a DROP and what follows.
     let left = database.engine().retry(|transaction| {
         let table = transaction.table("sql.statistics")?;
-        transaction.upsert(&table, &1_000_000u32.to_be_bytes(), b"of a table that is gone")
+        transaction.upsert(
+            &table,
+            &1_000_000u32.to_be_bytes(),
+            b"of a table that is gone",
+        )
     });
     left.unwrap();
     drop((client, database));
