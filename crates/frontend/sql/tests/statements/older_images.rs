@@ -49,7 +49,8 @@ fn regress_a_schema_that_others_have_made_something_in_is_not_dropped() {
 fn regress_a_schema_is_not_dropped_by_who_has_waited_for_what_is_in_it() {
     let database = database();
     let (mut a, mut b) = (Client::of(&database), Client::of_session(&database, 2));
-    a.ok("create schema s; begin; create table s.t (n int)");
+    a.ok("create schema s");
+    a.ok("begin; create table s.t (n int)");
     let waiter = std::thread::spawn(move || {
         b.ok("set default_transaction_isolation = 'repeatable read'");
         b.state("drop schema s cascade")

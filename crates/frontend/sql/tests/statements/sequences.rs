@@ -311,7 +311,8 @@ fn regress_drop_identity_tells_who_reads_its_sequence() {
 fn regress_a_sequence_that_was_started_again_is_changed_by_one_at_a_time() {
     let database = database();
     let [mut a, mut b, c] = [1, 2, 3].map(|pid| Client::of_session(&database, pid));
-    a.ok("create sequence s; begin; alter sequence s restart with 7");
+    a.ok("create sequence s");
+    a.ok("begin; alter sequence s restart with 7");
     b.ok("begin");
     let aside = |mut client: Client, sql: &'static str| {
         std::thread::spawn(move || {
