@@ -142,6 +142,9 @@ impl Server {
         // The engine refuses a directory that holds something else, so this one is ours.
         files::make_directory_private(&settings.data)?;
         let database = SqlDatabase::open(engine).map_err(StartError::Catalog)?;
+        for key in database.keys_left_out() {
+            tracing::error!(%key, "a foreign key is left out: what it refers to is not there");
+        }
         database.set_password_maker(credentials::keep_password);
         let spill = settings.data.join(SPILL);
         files::remove_directory(&spill)?;

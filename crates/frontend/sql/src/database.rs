@@ -1,6 +1,6 @@
 //! What all sessions of a database share.
 
-use crate::catalog::{self, Change, Kind, Oid, Oids, Published, Runtimes, Store};
+use crate::catalog::{self, Change, GatesByOid, Kind, Oid, Oids, Published, Store};
 use crate::error::{Result, SqlError};
 use crate::lock::{AdvisoryLocks, RowLocks, Waits};
 use crate::roles::{self, Role};
@@ -43,7 +43,8 @@ pub(crate) struct Shared {
     /// Runs queries that no program runs.
     pub queries: Arc<vellum_query::Engine>,
     pub catalog: Published,
-    pub runtimes: Runtimes,
+    /// Of what is no relation.
+    pub gates: GatesByOid,
     pub oids: Oids,
     /// Who waits for whom.
     pub waits: Arc<Waits>,
@@ -59,6 +60,8 @@ pub(crate) struct Shared {
     pub left_behind: Mutex<Vec<Oid>>,
     /// When the database was opened.
     pub started: Timestamp,
+    /// See [`SqlDatabase::keys_left_out`].
+    keys_left_out: Vec<String>,
     /// What makes a verifier of a password; see [`SqlDatabase::set_password_maker`].
     password_maker: OnceLock<PasswordMaker>,
 }
@@ -106,11 +109,11 @@ impl Shared {
             Err(error) => Err(error),
         })?;
         engine.retry(crate::statistics::create)?;
-        let runtimes = Runtimes::default();
         let reader = engine.begin()?;
-        crate::statistics::load(&reader, &runtimes)?;
-        let catalog = Store::load(&reader, &runtimes, 1)?;
+        let (catalog, keys_left_out) = Store::load(&reader, 1)?;
+        let without_table = crate::statistics::load(&reader, &catalog)?;
         drop(reader);
+        crate::statistics::remove(&engine, &without_table)?;
         let relations = catalog.relations().into_iter();
         let values = relations.filter_map(|relation| match &relation.kind {
             Kind::Sequence(sequence) => Some(sequence.values),
@@ -127,7 +130,7 @@ impl Shared {
             engine: engine.clone(),
             queries: Arc::new(vellum_query::Engine::new(QUERY_MEMORY_BYTES)),
             catalog: Published::new(catalog),
-            runtimes,
+            gates: GatesByOid::default(),
             oids: Oids::default(),
             waits: Arc::new(Waits::new(engine, locks.clone())),
             locks,
@@ -136,6 +139,7 @@ impl Shared {
             channels: Channels::default(),
             left_behind,
             started: clock_time(),
+            keys_left_out,
             password_maker: OnceLock::new(),
         });
         drop_left_behind(&shared);
@@ -167,6 +171,12 @@ impl SqlDatabase {
     /// The engine below.
     pub fn engine(&self) -> &Database {
         &self.shared.engine
+    }
+
+    /// The foreign keys that were left out of the catalog when the database was opened, as it has not what they refer to: the constraint and its table by name. They are
+    /// not kept from then on; none in a database that no earlier build has written.
+    pub fn keys_left_out(&self) -> &[String] {
+        &self.shared.keys_left_out
     }
 
     /// Starts a session. No slot of the engine is taken before its first statement.
@@ -225,5 +235,49 @@ impl SqlDatabase {
         let changes = [Change::PutRole(Arc::new(role))];
         let catalog = &self.shared.catalog;
         Ok(catalog.publish(&changes, || transaction.commit())?)
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used, reason = "a test may panic")]
+mod tests {
+    use super::*;
+    use crate::Sql;
+    use vellum::Config;
+    use vellum_io::MemoryDirectory;
+
+    #[test]
+    fn no_gate_outlives_what_it_is_of() {
+        let config = Config::default().background_threads(false);
+        let directory = Arc::new(MemoryDirectory::new());
+        let engine = Database::open_directory(directory, config).unwrap();
+        let database = SqlDatabase::open(engine).unwrap();
+        let mut connection = database.connect().unwrap();
+        let before = database.shared.gates.count();
+        let made = [
+            "create role ann",
+            "create schema s authorization ann",
+            "create extension pgcrypto schema s",
+            "create table s.t (id serial primary key)",
+            "alter table s.t owner to ann",
+            "alter sequence s.t_id_seq restart",
+        ];
+        let dropped = ["drop schema s cascade", "drop role ann"];
+        let mut say = |texts: &[&str]| {
+            for text in texts {
+                connection.sql(text, &[]).unwrap();
+            }
+        };
+        for (begin, end) in [
+            (&["begin"][..], &["rollback"][..]),
+            (&["begin", "savepoint a"], &["rollback to a", "commit"]),
+            (&[], &dropped),
+        ] {
+            say(begin);
+            say(&made);
+            assert!(database.shared.gates.count() > before + 1);
+            say(end);
+            assert_eq!(database.shared.gates.count(), before, "{end:?}");
+        }
     }
 }

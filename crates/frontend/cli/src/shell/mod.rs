@@ -129,6 +129,11 @@ pub fn run(options: &Options, out: &mut dyn Write) -> Result<bool, Failure> {
         .map_err(|error| Failure::database(&options.data, error))?;
     let failed = |error: SqlError| Failure::failed(error.to_string());
     let database = SqlDatabase::open(engine).map_err(failed)?;
+    for key in database.keys_left_out() {
+        crate::complain!(
+            "WARNING:  the foreign key {key} is left out: what it refers to is not there"
+        );
+    }
     let spill = options.data.join("spill");
     // What a process left behind that was killed.
     let _ = std::fs::remove_dir_all(&spill);

@@ -9,8 +9,8 @@
 
 use super::{
     Action, Check, Default, ForeignKey, Identity, Index, IndexColumn, IndexKey, Kind, Marks,
-    Method, Namespace, Oid, Relation, ReplicaIdentity, Runtimes, SequenceDefinition, Storage,
-    SwitchedOff, Table, Timing, View, domain,
+    Method, Namespace, Oid, Relation, ReplicaIdentity, SequenceDefinition, Storage, SwitchedOff,
+    Table, Timing, View, domain,
 };
 use crate::error::SqlError;
 use crate::roles::{Grant, Rights};
@@ -234,7 +234,7 @@ fn labels(oid: Oid, reader: &mut Reader<'_>) -> Option<Arc<[EnumLabel]>> {
 }
 
 /// Reads a relation's row.
-pub(super) fn decode_relation(oid: Oid, value: &[u8], runtimes: &Runtimes) -> Option<Relation> {
+pub(super) fn decode_relation(oid: Oid, value: &[u8]) -> Option<Relation> {
     let mut reader = Reader::new(value);
     let version = version(&mut reader)?;
     let kind = reader.u8()?;
@@ -260,17 +260,13 @@ pub(super) fn decode_relation(oid: Oid, value: &[u8], runtimes: &Runtimes) -> Op
         DOMAIN => Kind::Domain(Box::new(domain::read(&mut reader)?)),
         _ => return None,
     };
-    let known_by = match &kind {
-        Kind::Sequence(sequence) => sequence.values,
-        _ => oid,
-    };
     reader.rest().is_empty().then(|| Relation {
         oid,
         namespace,
         name,
         owner,
         generation,
-        runtime: runtimes.of(known_by),
+        runtime: Arc::default(),
         acl,
         column_acls,
         kind,
@@ -627,4 +623,4 @@ fn action(code: u8) -> Option<Action> {
 }
 
 #[cfg(test)]
-mod tests;
+pub(super) mod tests;

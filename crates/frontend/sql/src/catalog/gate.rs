@@ -1,4 +1,5 @@
-//! Who may write a table, and who may change its definition: held to the end of the transaction.
+//! Who may write a table, and who may change its definition: held to the end of the transaction. Types, schemas, extensions and roles have gates, too: who uses one
+//! in a definition is a writer, who drops it is alone.
 //!
 //! Writers share, a DDL statement that changes what writers must do (columns, indexes, constraints, TRUNCATE, DROP) is alone.
 //! Readers take nothing: their snapshot shows them the table as it was.
@@ -15,10 +16,13 @@
 //! Concurrency: one word; writers enter and leave by one locked instruction. Who must wait parks on a condition variable;
 //! leaving wakes only if the waiting bit is set.
 
+use super::{Catalog, Change, Oid};
 use crate::error::{Result, SqlError};
 use crate::session::Waiting;
 use crate::sqlstate;
+use std::sync::Arc;
 use std::time::Duration;
+use vellum_base::maps::HashMap;
 use vellum_sync::atomic::{AtomicU64, Ordering};
 use vellum_sync::{Condvar, Mutex};
 
@@ -39,6 +43,39 @@ pub(crate) enum Mode {
     Write,
     /// With nobody.
     Alone,
+}
+
+/// What has a gate and is no relation.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Gated {
+    /// Whoever makes something in it enters with others, who drops it alone.
+    Schema,
+    /// Whoever makes something that calls its functions, who drops or moves it.
+    Extension,
+    /// Whoever makes it an owner, gives it rights or members, who drops it.
+    Role,
+}
+
+impl Gated {
+    /// What it is called in messages, if an image has it.
+    pub fn called(self, image: &Catalog, oid: Oid) -> Option<String> {
+        let (word, name) = match self {
+            Self::Schema => ("schema", &*image.namespace_by_oid(oid)?.name),
+            Self::Extension => ("extension", &*image.extension_by_oid(oid)?.name),
+            Self::Role => ("role", image.role_by_oid(oid)?.name.as_str()),
+        };
+        Some(format!("{word} \"{name}\""))
+    }
+
+    /// Whether a change adds or replaces it.
+    pub fn is_put_by(self, change: &Change, oid: Oid) -> bool {
+        match (self, change) {
+            (Self::Schema, Change::PutNamespace(put)) => put.oid == oid,
+            (Self::Extension, Change::PutExtension(put)) => put.oid == oid,
+            (Self::Role, Change::PutRole(put)) => put.oid == oid,
+            _ => false,
+        }
+    }
 }
 
 /// What one who cannot enter does next.
@@ -140,6 +177,30 @@ impl Gate {
         let _latch = self.latch.lock();
         self.state.fetch_and(!WAITED_FOR, Ordering::AcqRel);
         self.opened.notify_all();
+    }
+}
+
+/// The gates of what is no relation ([`Gated`]), by oid.
+#[derive(Debug, Default)]
+pub(crate) struct GatesByOid {
+    made: Mutex<HashMap<Oid, Arc<Gate>>>,
+}
+
+impl GatesByOid {
+    /// That of an object; made when it is first asked for.
+    pub fn of(&self, oid: Oid) -> Arc<Gate> {
+        self.made.lock().entry(oid).or_default().clone()
+    }
+
+    /// The object is gone: who comes now finds out, whatever gate it takes.
+    pub fn forget(&self, oid: Oid) {
+        self.made.lock().remove(&oid);
+    }
+
+    /// How many there are.
+    #[cfg(test)]
+    pub fn count(&self) -> usize {
+        self.made.lock().len()
     }
 }
 

@@ -10,6 +10,7 @@
 //! - C2 A published image and the engine's committed catalog rows change together, under one lock that begins of
 //!   transactions look at (`publish`): a snapshot and the image taken with it agree.
 //! - C3 Oids are never used twice (`oids`).
+//! - C4 What tables refer to is there (`whole`).
 //!
 //! Not here: who may change what when (`gate`), the statements (`ddl`), what queries see of it (`system`).
 
@@ -25,15 +26,17 @@ mod method;
 mod oids;
 mod publish;
 mod relation;
+mod role_uses;
 mod runtime;
 mod store;
+mod whole;
 
 pub(crate) use acls::{AclOf, DefaultKind};
 pub(crate) use built_in_roles::{READ_ALL_STATS, SIGNAL_BACKEND, is_built_in};
 pub(crate) use comments::Comment;
 pub(crate) use domain::{DOMAINS_MAX, Domain};
 pub(crate) use extension::{Extension, PLPGSQL_OID};
-pub(crate) use gate::{Gate, Mode, Next};
+pub(crate) use gate::{Gate, Gated, GatesByOid, Mode, Next};
 pub(crate) use kept_settings::KeptFor;
 pub(crate) use method::{CLASSES, Method, OperatorClass};
 pub(crate) use oids::{
@@ -45,7 +48,7 @@ pub(crate) use relation::{
     Marks, Oid, Relation, ReplicaIdentity, SequenceDefinition, Storage, SwitchedOff, Table, Timing,
     View, boolean,
 };
-pub(crate) use runtime::{Runtime, Runtimes, Taken};
+pub(crate) use runtime::{Runtime, Taken};
 pub(crate) use store::Store;
 
 use crate::database::FIRST_ROLE;
@@ -164,7 +167,7 @@ impl Catalog {
     pub const TEMPORARY_PREFIX: &str = "pg_temp_";
 
     /// An image that has the system relations and nothing else.
-    pub fn of_system(version: u64, runtimes: &Runtimes) -> Self {
+    pub fn of_system(version: u64) -> Self {
         let mut catalog = Self {
             common: version,
             ..Self::default()
@@ -176,7 +179,7 @@ impl Catalog {
                 name: definition.name.into(),
                 owner: FIRST_ROLE.into(),
                 generation: 0,
-                runtime: runtimes.of(definition.oid),
+                runtime: Arc::default(),
                 acl: None,
                 column_acls: Vec::new(),
                 kind: Kind::System(definition),

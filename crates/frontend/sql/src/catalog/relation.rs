@@ -252,6 +252,11 @@ impl Index {
         self.columns.iter().filter_map(IndexColumn::column)
     }
 
+    /// The same, and those that INCLUDE names.
+    pub fn columns_named(&self) -> impl Iterator<Item = ColumnId> {
+        self.key_columns().chain(self.include.iter().copied())
+    }
+
     /// Expressions among its columns, in their order.
     pub fn expressions(&self) -> impl Iterator<Item = &str> {
         self.columns.iter().filter_map(|part| match &part.key {
@@ -436,6 +441,16 @@ impl Relation {
             }
             _ => None,
         }
+    }
+
+    /// The same table without its keys: what relies on one of them cannot be bound to it.
+    pub fn without_keys(&self) -> Self {
+        let mut next = self.clone();
+        if let Kind::Table(table) = &mut next.kind {
+            table.indexes.clear();
+            table.foreign_keys.clear();
+        }
+        next
     }
 
     /// The table, if it is one.

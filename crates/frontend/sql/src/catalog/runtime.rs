@@ -1,19 +1,18 @@
 //! What is known of a relation while the database is open and is in no catalog row.
 
-use super::{Gate, Oid};
+use super::Gate;
 use crate::error::{Result, SqlError};
 use crate::sqlstate;
 use std::sync::Arc;
 use vellum::{PendingCommit, Transaction};
-use vellum_base::maps::HashMap;
 use vellum_sync::Mutex;
 use vellum_sync::atomic::{AtomicU64, Ordering};
 
-/// One a relation, whatever DDL does to it.
+/// One a relation, whatever DDL does to it: images hand it on.
 #[derive(Debug, Default)]
 pub(crate) struct Runtime {
-    /// Who writes it, and who changes it.
-    pub gate: Gate,
+    /// Who writes it, and who changes it. A sequence keeps it when it is started again, with other values.
+    pub gate: Arc<Gate>,
     /// Locks on its rows and on entries of its indexes.
     pub row_locks: AtomicU64,
     /// The next key of a table without primary key; 0: not known yet.
@@ -39,6 +38,14 @@ pub(crate) struct Taken {
 }
 
 impl Runtime {
+    /// Another one behind the same gate.
+    pub fn anew(&self) -> Arc<Self> {
+        Arc::new(Self {
+            gate: self.gate.clone(),
+            ..Self::default()
+        })
+    }
+
     /// Key of a new row of a table without primary key: ascending, so that rows are appended.
     pub fn draw_row(&self, transaction: &Transaction, table: &vellum::Table) -> Result<u64> {
         self.know_rows(transaction, table)?;
@@ -66,23 +73,5 @@ impl Runtime {
                 .compare_exchange(0, next, Ordering::AcqRel, Ordering::Acquire);
         }
         Ok(())
-    }
-}
-
-/// All of them.
-#[derive(Debug, Default)]
-pub(crate) struct Runtimes {
-    by_oid: Mutex<HashMap<Oid, Arc<Runtime>>>,
-}
-
-impl Runtimes {
-    /// That of a relation; made when it is first asked for.
-    pub fn of(&self, oid: Oid) -> Arc<Runtime> {
-        self.by_oid.lock().entry(oid).or_default().clone()
-    }
-
-    /// A relation was dropped by a transaction that committed.
-    pub fn forget(&self, oid: Oid) {
-        self.by_oid.lock().remove(&oid);
     }
 }

@@ -5,17 +5,17 @@
 //! said of an object (value: the text); `6, oid of a role, 1 in the database` of settings ([`kept_settings`]); `7, name` of an extension ([`extension`]), so that two transactions cannot make one; `8` and what they are on,
 //! of rights that are kept beside the objects ([`acls`]).
 
-use super::relation::{Kind, Table};
+use super::relation::Kind;
+use super::whole::has_indexed_columns;
 use super::{
     AclOf, Catalog, Change, Comment, Extension, FIRST_USER_OID, KeptFor, Namespace, Oid, Relation,
-    Runtimes, acls, codec, extension, kept_settings,
+    acls, codec, extension, kept_settings,
 };
 use crate::error::{Result, SqlError};
 use crate::roles;
 use crate::sqlstate;
 use std::sync::Arc;
 use vellum::Transaction;
-use vellum_row::ColumnId;
 
 const TABLE: &str = Store::TABLE;
 
@@ -59,12 +59,12 @@ impl Store {
         Ok(())
     }
 
-    /// Reads the whole catalog.
+    /// Reads the whole catalog, and says which foreign keys were left out of it ([`Catalog::leave_out_keys`]).
     ///
     /// # Errors
     /// `XX001` for rows that cannot be read; `0A000` for those of a newer version.
-    pub fn load(transaction: &Transaction, runtimes: &Runtimes, version: u64) -> Result<Catalog> {
-        let mut catalog = Catalog::of_system(version, runtimes);
+    pub fn load(transaction: &Transaction, version: u64) -> Result<(Catalog, Vec<String>)> {
+        let mut catalog = Catalog::of_system(version);
         for role in roles::all(transaction)? {
             catalog.apply(&Change::PutRole(Arc::new(role)));
         }
@@ -110,7 +110,7 @@ impl Store {
                     Change::PutNamespace(Arc::new(namespace))
                 }
                 RELATION => {
-                    let relation = codec::decode_relation(oid, value, runtimes);
+                    let relation = codec::decode_relation(oid, value);
                     Change::PutRelation(Arc::new(relation.ok_or_else(|| unreadable(value))?))
                 }
                 _ => return Err(damaged()),
@@ -122,10 +122,11 @@ impl Store {
         }
         let tables = catalog.relations.values();
         let mut tables = tables.filter_map(|relation| relation.table());
-        match tables.all(|table| refers_to_what_is_there(table, &catalog)) {
-            true => Ok(catalog),
-            false => Err(damaged()),
+        if !tables.all(has_indexed_columns) {
+            return Err(damaged());
         }
+        let left_out = catalog.leave_out_keys();
+        Ok((catalog, left_out))
     }
 
     /// Writes a change; `before` is the image that it starts from.
@@ -228,7 +229,6 @@ impl Store {
             }
             Change::DropRelation(oid) => {
                 drop_comments(transaction, &table, before, *oid, None)?;
-                crate::statistics::remove(transaction, *oid)?;
                 if let Some(old) = before.relation(*oid) {
                     for (name, _) in names(old) {
                         transaction.delete(&table, &name)?;
@@ -331,28 +331,6 @@ fn names(relation: &Relation) -> Vec<(Vec<u8>, Oid)> {
         all.extend(indexes.map(|index| name(&index.name, index.oid)));
     }
     all
-}
-
-/// Whether the columns are there that indexes and foreign keys name, and the unique indexes of the latter: whoever works with them relies on it.
-fn refers_to_what_is_there(table: &Table, catalog: &Catalog) -> bool {
-    let has = |table: &Table, column: ColumnId| table.schema.position_of(column).is_some();
-    let indexes = table.indexes.iter();
-    let mut indexed =
-        indexes.flat_map(|index| index.key_columns().chain(index.include.iter().copied()));
-    let mut keys = table.foreign_keys.iter();
-    indexed.all(|column| has(table, column))
-        && keys.all(|key| {
-            let target = catalog
-                .relation(key.target)
-                .and_then(|target| target.table());
-            key.columns.len() == key.target_columns.len()
-                && key.columns.iter().all(|column| has(table, *column))
-                && target.is_some_and(|target| {
-                    let mut columns = key.target_columns.iter();
-                    columns.all(|column| has(target, *column))
-                        && target.unique_index(&key.target_columns).is_some()
-                })
-        })
 }
 
 /// The name of a relation or of a type is taken.

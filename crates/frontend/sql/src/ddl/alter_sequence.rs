@@ -116,7 +116,7 @@ impl Ddl<'_> {
                 Ok(own.then(|| called.clone()))
             })
         };
-        for (table, column) in self.readers(relation.oid) {
+        for (table, column) in self.readers(relation.oid)? {
             if let Some(Default::Expression(sql)) = table.default_of(column.0).as_deref() {
                 let sql = renamed(sql)?;
                 texts.push(((table, column), sql));
@@ -137,9 +137,8 @@ impl Ddl<'_> {
             generation: relation.generation + 1,
             ..Relation::clone(relation)
         });
-        let views = self.views_with_columns(relation);
-        self.open
-            .change(self.shared, Change::PutRelation(next.clone()))?;
+        let views = self.views_with_columns(relation)?;
+        self.change(Change::PutRelation(next.clone()))?;
         for ((table, column), sql) in texts {
             self.change_default(&table, column, Some(sql))?;
         }

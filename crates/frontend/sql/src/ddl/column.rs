@@ -122,10 +122,7 @@ impl Ddl<'_> {
         position: usize,
     ) -> Result<()> {
         let column = next.schema.column(position).clone();
-        let in_key = |key: &Arc<Index>| {
-            let mut columns = key.key_columns().chain(key.include.iter().copied());
-            columns.any(|part| part == column.id)
-        };
+        let in_key = |key: &Arc<Index>| key.columns_named().any(|part| part == column.id);
         if next.ordering_key().is_some_and(in_key) {
             let mut unordered = relation.clone();
             next.indexes.remove(0);

@@ -68,7 +68,7 @@ impl Ddl<'_> {
             column,
             text: text.filter(|text| !text.is_empty()).map(Into::into),
         };
-        self.open.change(self.shared, Change::PutComment(comment))?;
+        self.change(Change::PutComment(comment))?;
         Ok(CommandTag::plain("COMMENT"))
     }
 

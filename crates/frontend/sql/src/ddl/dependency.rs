@@ -22,8 +22,9 @@ pub(super) enum Object {
     /// The type of a type's arrays.
     Arrays(Arc<Relation>),
     Column(Arc<Relation>, ColumnId),
-    /// An index, or the constraint that it stands for.
     Index(Arc<Relation>, Arc<Index>),
+    /// A primary key or unique constraint, by its index.
+    Constraint(Arc<Relation>, Arc<Index>),
     Key(Arc<Relation>, ForeignKey),
     Check(Arc<Relation>, Check),
     /// A default that reads a sequence, or names a type.
@@ -50,6 +51,7 @@ impl Object {
             Self::Column(table, column) => (1, table.oid, column.0),
             Self::Index(_, index) => (2, index.oid, 0),
             Self::Key(_, key) => (3, key.oid, 0),
+            Self::Constraint(_, index) => (3, index.constraint.unwrap_or(index.oid), 0),
             Self::Default(table, column) => (4, table.oid, column.0),
             Self::Check(_, check) | Self::Asked(_, check) => (5, check.oid, 0),
             Self::Arrays(of) => (6, of.oid + 1, 0),
@@ -81,12 +83,22 @@ impl Object {
                 }
                 _ => false,
             },
-            Self::Index(table, _) => has((1, table.oid, 0)),
+            Self::Index(table, index) => {
+                let constraint = index.constraint.is_some_and(|oid| has((3, oid, 0)));
+                constraint || goes_with_column(table, index, gone)
+            }
+            Self::Constraint(table, index) => goes_with_column(table, index, gone),
             // It is found by its extension, which goes.
             Self::Function(_) => true,
             Self::Schema(_) | Self::Extension(_) => false,
         }
     }
+}
+
+/// Whether one of these is the table of an index, or a column that it names.
+fn goes_with_column(table: &Relation, index: &Index, gone: &[(u8, Oid, u16)]) -> bool {
+    let has = |number| gone.contains(&(1, table.oid, number));
+    has(0) || index.columns_named().any(|column| has(column.0))
 }
 
 impl Ddl<'_> {
@@ -118,7 +130,7 @@ impl Ddl<'_> {
             };
             self.notices.push(notice);
         }
-        self.discard_all(dropped, found.into_iter().map(|found| found.object), next)
+        self.discard_all(dropped, found, next)
     }
 
     /// The same without a word.
@@ -127,19 +139,14 @@ impl Ddl<'_> {
     /// Conflicts, storage.
     pub(super) fn let_go_quietly(&mut self, dropped: &[Object]) -> Result<()> {
         let found = self.dependents(dropped)?;
-        self.discard_all(dropped, found.into_iter().map(|found| found.object), None)
+        self.discard_all(dropped, found, None)
     }
 
     #[cold]
     fn refused(&self, dropped: &[Object], told: &[(String, &str)]) -> SqlError {
         let message = match dropped {
             [one] => {
-                let what = match one {
-                    Object::Index(table, index) if index.constraint.is_some() => {
-                        format!("constraint {} on {}", index.name, self.described(table))
-                    }
-                    one => self.named(one),
-                };
+                let what = self.named(one);
                 format!("cannot drop {what} because other objects depend on it")
             }
             _ => "cannot drop desired object(s) because other objects depend on them".to_owned(),
@@ -194,6 +201,7 @@ impl Ddl<'_> {
         };
         Ok(match object {
             Object::Schema(namespace) => {
+                self.check_inside_known(namespace.oid)?;
                 let all = catalog.relations().into_iter();
                 let inside = all.filter(|relation| relation.namespace == namespace.oid);
                 // The sequence of a column goes with its table.
@@ -229,7 +237,7 @@ impl Ddl<'_> {
                 all
             }
             Object::Relation(relation) => {
-                let views = self.views_of(relation).into_iter().map(Object::Relation);
+                let views = self.views_of(relation)?.into_iter().map(Object::Relation);
                 let mut all: Vec<Object> = views.collect();
                 match &relation.kind {
                     Kind::Table(_) => {
@@ -238,7 +246,7 @@ impl Ddl<'_> {
                         all.extend(sequences(relation, None));
                     }
                     Kind::Sequence(_) => {
-                        let readers = self.readers(relation.oid).into_iter();
+                        let readers = self.readers(relation.oid)?.into_iter();
                         all.extend(readers.map(|(table, column)| Object::Default(table, column)));
                         let domains = self.domains_reading(relation.oid).into_iter();
                         all.extend(domains.map(Object::Relation));
@@ -261,7 +269,23 @@ impl Ddl<'_> {
                 let keys = self.keys_to(relation);
                 let keys = keys.filter(|(_, key)| key.target_columns.contains(column));
                 all.extend(keys.map(|(table, key)| Object::Key(table, key)));
+                // Only those whose columns are all named have something that depends on them.
+                let indexes = table.indexes.iter();
+                let indexes = indexes.filter(|index| index.columns_named().any(|id| id == *column));
+                all.extend(indexes.map(|index| match index.constraint {
+                    Some(_) => Object::Constraint(relation.clone(), index.clone()),
+                    None => Object::Index(relation.clone(), index.clone()),
+                }));
                 all.extend(sequences(relation, Some(*column)));
+                all
+            }
+            Object::Constraint(relation, index) => {
+                let grouping = match index.primary {
+                    true => self.views_grouping_by_key(relation)?,
+                    false => Vec::new(),
+                };
+                let mut all: Vec<Object> = grouping.into_iter().map(Object::Relation).collect();
+                all.push(Object::Index(relation.clone(), index.clone()));
                 all
             }
             Object::Index(relation, index) => {
@@ -409,6 +433,9 @@ impl Ddl<'_> {
             Object::Key(table, key) => {
                 format!("constraint {} on {}", key.name, self.described(table))
             }
+            Object::Constraint(table, index) => {
+                format!("constraint {} on {}", index.name, self.described(table))
+            }
             Object::Arrays(of) => format!("type {}[]", self.type_shown(of)),
             Object::Check(table, check) => {
                 format!("constraint {} on {}", check.name, self.described(table))
@@ -455,14 +482,15 @@ impl Ddl<'_> {
     fn discard_all(
         &mut self,
         dropped: &[Object],
-        found: impl Iterator<Item = Object>,
+        found: Vec<Found>,
         mut next: Option<&mut Table>,
     ) -> Result<()> {
         let changed = dropped.iter().find_map(|object| match object {
-            Object::Column(table, _) | Object::Index(table, _) => Some(table.clone()),
+            Object::Column(table, _) | Object::Constraint(table, _) => Some(table.clone()),
             _ => None,
         });
-        for object in found {
+        let gone = identities(dropped, &found);
+        for Found { object, .. } in found {
             let (relation, own) = match &object {
                 Object::Relation(relation) => {
                     self.discard(relation)?;
@@ -475,8 +503,10 @@ impl Ddl<'_> {
                     let is_changed = changed.as_ref().filter(|own| own.oid == table.oid);
                     (table, next.as_deref_mut().zip(is_changed))
                 }
+                // Whatever it belongs to takes it along.
+                Object::Index(..) | Object::Constraint(..) if object.belongs_to(&gone) => continue,
                 Object::Index(table, index) => {
-                    // It may have gone with a column.
+                    // It may have gone with a column that its expressions read.
                     let now = self.open.catalog.1.index(index.oid);
                     if now.is_some() {
                         let table = self.alone(table)?;
@@ -492,7 +522,10 @@ impl Ddl<'_> {
                     self.discard_extension(extension)?;
                     continue;
                 }
-                Object::Schema(_) | Object::Arrays(_) | Object::Function(_) => continue,
+                Object::Schema(_)
+                | Object::Constraint(..)
+                | Object::Arrays(_)
+                | Object::Function(_) => continue,
             };
             if let Some((next, own)) = own {
                 self.take_out(&object, own, next)?;
@@ -543,6 +576,7 @@ impl Ddl<'_> {
             | Object::Asked(..)
             | Object::Extension(_)
             | Object::Function(_)
+            | Object::Constraint(..)
             | Object::Index(..) => {}
         }
         Ok(())
@@ -558,11 +592,13 @@ impl Ddl<'_> {
         }
         let relation = self.alone(relation)?;
         self.check_not_pending(&relation, "DROP TABLE")?;
+        if !self.referring(relation.oid).is_empty() {
+            return Err(SqlError::internal("a table that is referred to goes"));
+        }
         if let Kind::Table(table) = &relation.kind {
             self.drop_storage(table)?;
         }
-        self.open
-            .change(self.shared, Change::DropRelation(relation.oid))
+        self.change(Change::DropRelation(relation.oid))
     }
 }
 

@@ -65,36 +65,43 @@ impl Ddl<'_> {
     }
 
     /// The views that name a relation.
-    pub(super) fn views_of(&self, relation: &Relation) -> Vec<Arc<Relation>> {
+    ///
+    /// # Errors
+    /// `40001` under repeatable read, for one that others have made since the snapshot.
+    pub(super) fn views_of(&self, relation: &Relation) -> Result<Vec<Arc<Relation>>> {
+        self.check_known(|now, view| self.names(now, view, relation.oid))?;
         let catalog = &self.open.catalog.1;
+        let views = catalog.relations().into_iter();
+        let views = views.filter(|view| self.names(catalog, view, relation.oid));
+        Ok(views.cloned().collect())
+    }
+
+    /// Whether one relation is a view that names the other in an image.
+    fn names(&self, catalog: &Catalog, view: &Relation, oid: Oid) -> bool {
+        let (Kind::View(own), Some(relation)) = (&view.kind, catalog.relation(oid)) else {
+            return false;
+        };
         let name = relation.name.to_lowercase();
-        let mut found = Vec::new();
-        for view in catalog.relations() {
-            let Kind::View(own) = &view.kind else {
-                continue;
-            };
-            let may_name = name.contains('"') || own.query.to_lowercase().contains(&name);
-            if !may_name || view.oid == relation.oid {
-                continue;
-            }
-            let mut binder = self.binder();
-            binder.lasting_only = !catalog.is_temporary(view.namespace);
-            if let Some(query) = query_of(own)
-                && named_in(&binder, &query).any(|read| read.oid == relation.oid)
-            {
-                found.push(view.clone());
-            }
+        let may_name = name.contains('"') || own.query.to_lowercase().contains(&name);
+        if !may_name || view.oid == oid {
+            return false;
         }
-        found
+        let mut binder = Binder::new(catalog, &self.search_path, self.forms, self.text);
+        binder.takes_params = false;
+        binder.lasting_only = !catalog.is_temporary(view.namespace);
+        query_of(own).is_some_and(|query| named_in(&binder, &query).any(|read| read.oid == oid))
     }
 
     /// The views that read a column of a table.
+    ///
+    /// # Errors
+    /// Those of [`Ddl::views_of`].
     pub(super) fn views_reading(
         &self,
         relation: &Relation,
         position: usize,
     ) -> Result<Vec<Arc<Relation>>> {
-        let views = self.views_of(relation);
+        let views = self.views_of(relation)?;
         if views.is_empty() {
             return Ok(views);
         }
@@ -131,10 +138,32 @@ impl Ddl<'_> {
         Ok(views.into_iter().filter(reads).collect())
     }
 
+    /// The views that group by a primary key, and read columns that follow from it.
+    ///
+    /// # Errors
+    /// Those of [`Ddl::views_of`].
+    pub(super) fn views_grouping_by_key(&self, relation: &Relation) -> Result<Vec<Arc<Relation>>> {
+        let catalog = &self.open.catalog.1;
+        let image = |table: Relation| catalog.with(&Change::PutRelation(Arc::new(table)), 0);
+        let (with, without) = (image(relation.clone()), image(relation.without_keys()));
+        let mut found = self.views_of(relation)?;
+        found.retain(|view| {
+            let is_bound = |image: &Catalog| self.columns_of(image, view).is_some();
+            is_bound(&with) && !is_bound(&without)
+        });
+        // Those that read one of them cannot be bound either, for that reason alone.
+        let mut readers: Vec<Oid> = Vec::new();
+        for view in &found {
+            readers.extend(self.views_of(view)?.iter().map(|reader| reader.oid));
+        }
+        found.retain(|view| !readers.contains(&view.oid));
+        Ok(found)
+    }
+
     /// A column keeps its type as long as a view reads it.
     ///
     /// # Errors
-    /// `0A000`.
+    /// `0A000`; those of [`Ddl::views_of`].
     pub(super) fn check_unviewed(&self, relation: &Relation, position: usize) -> Result<()> {
         let views = self.views_reading(relation, position)?;
         let Some(view) = views.first() else {
@@ -196,30 +225,32 @@ impl Ddl<'_> {
                 let text = format!("renaming what the view \"{}\" reads", view.name);
                 return Err(SqlError::unsupported(text));
             }
-            self.open
-                .change(self.shared, Change::PutRelation(Arc::new(next)))?;
+            self.change(Change::PutRelation(Arc::new(next)))?;
         }
         Ok(())
     }
 
     /// The views that name a relation, and their columns as they are now.
+    ///
+    /// # Errors
+    /// Those of [`Ddl::views_of`].
     pub(super) fn views_with_columns(
         &self,
         relation: &Relation,
-    ) -> Vec<(Arc<Relation>, Option<Vec<OutputColumn>>)> {
-        let views = self.views_of(relation).into_iter();
-        views
+    ) -> Result<Vec<(Arc<Relation>, Option<Vec<OutputColumn>>)>> {
+        let views = self.views_of(relation)?.into_iter();
+        Ok(views
             .map(|view| {
                 let columns = self.columns_of(&self.open.catalog.1, &view);
                 (view, columns)
             })
-            .collect()
+            .collect())
     }
 
     /// The same, of those that read a column.
     ///
     /// # Errors
-    /// None that is known.
+    /// Those of [`Ddl::views_of`].
     pub(super) fn readers_with_columns(
         &self,
         relation: &Relation,

@@ -92,8 +92,7 @@ impl Ddl<'_> {
         }
         let own = self.new_relation(oid, namespace, &name, Kind::Domain(Box::new(domain)));
         self.hold_types(&own)?;
-        self.open
-            .change(self.shared, Change::PutRelation(Arc::new(own)))?;
+        self.change(Change::PutRelation(Arc::new(own)))?;
         self.check_bounds(oid)?;
         Ok(CommandTag::plain("CREATE DOMAIN"))
     }
@@ -340,8 +339,7 @@ impl Ddl<'_> {
             ..Relation::clone(&relation)
         };
         self.hold_types(&next)?;
-        self.open
-            .change(self.shared, Change::PutRelation(Arc::new(next)))?;
+        self.change(Change::PutRelation(Arc::new(next)))?;
         if asks_more {
             self.check_bounds(relation.oid)?;
         }
@@ -445,8 +443,7 @@ impl Ddl<'_> {
             kind: Kind::Domain(Box::new(next)),
             ..Relation::clone(&relation)
         };
-        self.open
-            .change(self.shared, Change::PutRelation(Arc::new(next)))
+        self.change(Change::PutRelation(Arc::new(next)))
     }
 
     /// What holds for the rows of a table whose columns are of domains.

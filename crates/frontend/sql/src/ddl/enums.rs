@@ -50,8 +50,7 @@ impl Ddl<'_> {
             });
         }
         let own = self.new_relation(oid, namespace, &name, Kind::Enum(made.into()));
-        self.open
-            .change(self.shared, Change::PutRelation(Arc::new(own)))?;
+        self.change(Change::PutRelation(Arc::new(own)))?;
         Ok(CommandTag::plain("CREATE TYPE"))
     }
 
@@ -199,8 +198,7 @@ impl Ddl<'_> {
             generation: relation.generation + 1,
             ..Relation::clone(relation)
         };
-        self.open
-            .change(self.shared, Change::PutRelation(Arc::new(next)))
+        self.change(Change::PutRelation(Arc::new(next)))
     }
 
     /// ALTER TYPE … ADD VALUE, RENAME VALUE, RENAME TO.
@@ -260,8 +258,7 @@ impl Ddl<'_> {
             generation: relation.generation + 1,
             ..Relation::clone(relation)
         };
-        self.open
-            .change(self.shared, Change::PutRelation(Arc::new(next)))
+        self.change(Change::PutRelation(Arc::new(next)))
     }
 
     fn add_value(&mut self, name: &ast::ObjectName, add: &ast::AlterTypeAddValue) -> Result<()> {
@@ -314,8 +311,7 @@ impl Ddl<'_> {
             kind: Kind::Enum(labels.into()),
             ..Relation::clone(relation)
         };
-        self.open
-            .change(self.shared, Change::PutRelation(Arc::new(next)))
+        self.change(Change::PutRelation(Arc::new(next)))
     }
 
     /// The type that is to be dropped, alone; none if it is not there and need not be.

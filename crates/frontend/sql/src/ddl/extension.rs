@@ -3,7 +3,7 @@
 use super::dependency::Object;
 use super::{Ddl, no_schema};
 use crate::bind::folded;
-use crate::catalog::{Change, Comment, Extension, Mode, Namespace, Oid, PG_CATALOG};
+use crate::catalog::{Change, Comment, Extension, Gated, Mode, Namespace, Oid, PG_CATALOG};
 use crate::error::{Fields, Result, SqlError};
 use crate::extension::{Available, PLPGSQL, available};
 use crate::parse::Clause;
@@ -47,7 +47,7 @@ impl Ddl<'_> {
                 ),
             );
         }
-        self.enter_schema(namespace, Mode::Write)?;
+        self.enter_gated(Gated::Schema, namespace, Mode::Write)?;
         let extension = Extension {
             oid: self.draw_oid()?,
             name: name.into(),
@@ -61,8 +61,8 @@ impl Ddl<'_> {
             text: Some(own.comment.into()),
         };
         let made = Change::PutExtension(Arc::new(extension));
-        self.open.change(self.shared, made)?;
-        self.open.change(self.shared, Change::PutComment(comment))?;
+        self.change(made)?;
+        self.change(Change::PutComment(comment))?;
         Ok(tag)
     }
 
@@ -140,7 +140,7 @@ impl Ddl<'_> {
             }
         }
         for extension in &dropped {
-            self.enter_extension(extension.oid, Mode::Alone)?;
+            self.enter_gated(Gated::Extension, extension.oid, Mode::Alone)?;
         }
         let objects = dropped.iter().cloned().map(Object::Extension);
         let objects: Vec<Object> = objects.collect();
@@ -204,14 +204,14 @@ impl Ddl<'_> {
             return Err(SqlError::new(sqlstate::FEATURE_NOT_SUPPORTED, message));
         }
         self.check_lasts(&to)?;
-        self.enter_extension(extension.oid, Mode::Alone)?;
-        self.enter_schema(to.oid, Mode::Write)?;
+        self.enter_gated(Gated::Extension, extension.oid, Mode::Alone)?;
+        self.enter_gated(Gated::Schema, to.oid, Mode::Write)?;
         let next = Extension {
             namespace: to.oid,
             ..Extension::clone(extension)
         };
         let moved = Change::PutExtension(Arc::new(next));
-        self.open.change(self.shared, moved)
+        self.change(moved)
     }
 }
 

@@ -10,7 +10,7 @@ use crate::bind::{
     Binder, ScopeTable, called_name, function_shown, functions_in, functions_reached,
     kept_function, kept_function_of, object_name,
 };
-use crate::catalog::{Change, Default, Extension, Kind, Mode, Oid, Relation};
+use crate::catalog::{Change, Default, Extension, Gated, Kind, Mode, Oid, Relation};
 use crate::error::Result;
 use crate::expr::Scalar;
 use crate::parse::walk;
@@ -188,8 +188,8 @@ impl Ddl<'_> {
     /// # Errors
     /// Conflicts, storage.
     pub(super) fn discard_extension(&mut self, extension: &Arc<Extension>) -> Result<()> {
-        self.enter_extension(extension.oid, Mode::Alone)?;
+        self.enter_gated(Gated::Extension, extension.oid, Mode::Alone)?;
         let dropped = Change::DropExtension(extension.clone());
-        self.open.change(self.shared, dropped)
+        self.change(dropped)
     }
 }

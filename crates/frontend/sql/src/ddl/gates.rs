@@ -11,11 +11,12 @@
 //! Invariants:
 //! - W1 What a statement writes into the catalog it has read in an image that was drawn when it held all its gates.
 //!
-//! Under repeatable read the image stays what it was: a relation that others have changed is `40001`. What has come to depend on one without changing it (a view)
-//! is not found.
+//! Under repeatable read the image stays what it was: a relation that others have changed is `40001`, and so is a schema, a type or an extension that is dropped and that they have made
+//! something in or of. So is a relation that is dropped or called otherwise, and that views or defaults have come to read, which does not change it.
 
+use super::role::no_role;
 use super::{Ddl, check_no_system};
-use crate::catalog::{Catalog, Mode, Oid, Relation};
+use crate::catalog::{Catalog, Change, Extension, Gated, Mode, Oid, Relation};
 use crate::error::{Result, SqlError};
 use crate::sqlstate;
 use sqlparser::ast;
@@ -40,32 +41,35 @@ impl Ddl<'_> {
         self.look_again(right)
     }
 
-    /// The same of a schema: whoever makes something in it holds its gate with others, DROP SCHEMA alone.
+    /// The same of what is no relation.
     ///
     /// # Errors
     /// Those of [`Ddl::enter`].
-    pub(super) fn enter_schema(&mut self, oid: Oid, mode: Mode) -> Result<()> {
+    pub(super) fn enter_gated(&mut self, what: Gated, oid: Oid, mode: Mode) -> Result<()> {
         if self.open.holds(oid, mode) {
             return Ok(());
         }
+        let waiting = &mut self.waiting;
         let right = self
             .open
-            .enter_schema(self.shared, oid, mode, &mut self.waiting)?;
+            .enter_gated(self.shared, (what, oid), mode, waiting)?;
+        if right && what.called(&self.shared.catalog.now(), oid).is_none() {
+            // As in `enter`.
+            return Ok(());
+        }
         self.look_again(right)
     }
 
-    /// The same of an extension: whoever makes something that calls its functions holds its gate with others, DROP EXTENSION alone.
+    /// Changes the catalog. The roles that it names from then on stay as long as the transaction may do so: DROP ROLE waits, or they are gone before.
     ///
     /// # Errors
-    /// Those of [`Ddl::enter`].
-    pub(super) fn enter_extension(&mut self, oid: Oid, mode: Mode) -> Result<()> {
-        if self.open.holds(oid, mode) {
-            return Ok(());
+    /// Those of [`Open::change`](crate::session::Open::change) and [`Ddl::enter`]; `42704` for an owner that is gone.
+    pub(super) fn change(&mut self, change: Change) -> Result<()> {
+        let added = self.open.catalog.1.roles_added(&change);
+        for role in added.map_err(no_role)? {
+            self.enter_gated(Gated::Role, role, Mode::Write)?;
         }
-        let right = self
-            .open
-            .enter_extension(self.shared, oid, mode, &mut self.waiting)?;
-        self.look_again(right)
+        self.open.change(self.shared, change)
     }
 
     /// Behind a gate. `right`: whether the image was right about what it is the gate of.
@@ -122,26 +126,29 @@ impl Ddl<'_> {
     /// Holds the gates of the types that a relation names, in its columns or in its texts, with others that do; and of the extensions whose functions it calls.
     ///
     /// # Errors
-    /// Those of [`Ddl::enter`]; `0A000` for a type that goes when the session ends, named by what stays.
+    /// Those of [`Ddl::enter`]; `0A000` for a type or a sequence that goes when the session ends, named by what stays.
     pub(super) fn hold_types(&mut self, relation: &Relation) -> Result<()> {
         for oid in self.extensions_of(relation) {
-            self.enter_extension(oid, Mode::Write)?;
+            self.enter_gated(Gated::Extension, oid, Mode::Write)?;
         }
         let types = super::type_texts::types_of(relation);
         for oid in &types {
             self.hold_named(*oid)?;
         }
         let catalog = &self.open.catalog.1;
-        if types.is_empty() || catalog.is_temporary(relation.namespace) {
+        if catalog.is_temporary(relation.namespace) {
             return Ok(());
         }
-        let mut named = types.iter().filter_map(|oid| catalog.relation(*oid));
+        let types = types
+            .into_iter()
+            .chain(self.sequences_read_by(catalog, relation));
+        let mut named = types.filter_map(|oid| catalog.relation(oid));
         match named.find(|own| catalog.is_temporary(own.namespace)) {
             None => Ok(()),
             Some(own) => {
-                let shown = self.type_shown(own);
                 let word = super::kind_word(&relation.kind);
-                let what = format!("a {word} that outlives its temporary type {shown}");
+                let gone = self.described(own);
+                let what = format!("a {word} that outlives its temporary {gone}");
                 Err(SqlError::unsupported(what))
             }
         }
@@ -170,6 +177,28 @@ impl Ddl<'_> {
             let mut types = super::type_texts::types_of(relation).into_iter();
             types.any(|oid| oid == of || now.is_domain_over(oid, of))
         })
+    }
+
+    /// The same of a schema that is held alone, and what is in it.
+    ///
+    /// # Errors
+    /// `40001`.
+    pub(super) fn check_inside_known(&self, schema: Oid) -> Result<()> {
+        self.check_known(|_, relation| relation.namespace == schema)?;
+        if !self.open.characteristics.repeatable {
+            return Ok(());
+        }
+        let is_known = |other: &Extension| {
+            let known = self.open.catalog.1.extension_by_oid(other.oid);
+            known.is_some_and(|known| known.namespace == schema)
+                || self.open.holds(other.oid, Mode::Alone)
+        };
+        let now = self.shared.catalog.now();
+        let mut inside = now.extensions().into_iter();
+        match inside.any(|other| other.namespace == schema && !is_known(other)) {
+            false => Ok(()),
+            true => Err(SqlError::changed_meanwhile()),
+        }
     }
 
     /// The same of whatever `names` says of a relation in the image that all see.

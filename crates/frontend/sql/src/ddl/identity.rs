@@ -1,6 +1,7 @@
 //! Identities of columns: GENERATED … AS IDENTITY when a column is made, and ALTER COLUMN ADD GENERATED, SET GENERATED, DROP IDENTITY.
 
 use super::Ddl;
+use super::dependency::Object;
 use super::made_names::MadeName;
 use super::sequence::{definition, redundant};
 use crate::catalog::{Change, Default, Identity, Kind, Oid, Relation};
@@ -102,7 +103,7 @@ impl Ddl<'_> {
     /// What ALTER COLUMN says of the identity of a column.
     ///
     /// # Errors
-    /// `42703`; `55000` for a column that has none, or that cannot have one; those of the sequence's options.
+    /// `42703`; `55000` for a column that has none, or that cannot have one; those of the sequence's options; `2BP01` for one whose sequence something else reads.
     pub(super) fn alter_identity(
         &mut self,
         relation: &Arc<Relation>,
@@ -138,10 +139,13 @@ impl Ddl<'_> {
             (_, None) => Err(not_ready(no_identity(relation, &column))),
             ([Clause::DropIdentity(_)], Some((_, sequence))) => {
                 let mut next = table.clone();
+                let found = self.open.catalog.1.relation(sequence).cloned();
+                let found = found.ok_or_else(|| SqlError::internal("no sequence"))?;
+                let sequence = self.alone(&found)?;
+                self.let_go(&[Object::Relation(sequence.clone())], false, None)?;
                 next.defaults.retain(|(id, _)| *id != column.id);
                 let next = self.put_table(relation, next)?;
-                self.open
-                    .change(self.shared, Change::DropRelation(sequence))?;
+                self.discard(&sequence)?;
                 Ok(next)
             }
             (_, Some((_, sequence))) => self.set_identity(relation, &column, sequence, clauses),
@@ -194,8 +198,7 @@ impl Ddl<'_> {
             owner: table.owner.clone(),
             ..Relation::clone(&sequence)
         };
-        self.open
-            .change(self.shared, Change::PutRelation(Arc::new(next)))
+        self.change(Change::PutRelation(Arc::new(next)))
     }
 
     fn set_identity(

@@ -88,8 +88,7 @@ impl Ddl<'_> {
             let text = "too many settings are kept, or one of them is too long";
             return Err(SqlError::new(sqlstate::PROGRAM_LIMIT_EXCEEDED, text));
         }
-        self.open
-            .change(self.shared, Change::PutSettings(of, pairs.into()))?;
+        self.change(Change::PutSettings(of, pairs.into()))?;
         Ok(CommandTag::plain(match whose.of_role {
             true => "ALTER ROLE",
             false => "ALTER DATABASE",
@@ -100,9 +99,10 @@ impl Ddl<'_> {
     pub(super) fn forget_settings(&mut self, role: u32) -> Result<()> {
         for in_database in [false, true] {
             let of = KeptFor { role, in_database };
-            if !self.open.catalog.1.kept_settings(of).is_empty() {
+            // Whatever was kept since the snapshot, too.
+            if !self.open.rights().1.kept_settings(of).is_empty() {
                 let none = Change::PutSettings(of, [].into());
-                self.open.change(self.shared, none)?;
+                self.change(none)?;
             }
         }
         Ok(())

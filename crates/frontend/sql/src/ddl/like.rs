@@ -215,7 +215,7 @@ impl Ddl<'_> {
                 column,
                 text,
             };
-            self.open.change(self.shared, Change::PutComment(comment))?;
+            self.change(Change::PutComment(comment))?;
         }
         Ok(())
     }

@@ -63,7 +63,9 @@ pub(crate) use type_texts::{each_type, types_in};
 
 use self::dependency::Object;
 use crate::bind::Binder;
-use crate::catalog::{Change, DefaultKind, Kind, Mode, Named, Oid, PG_CATALOG, Relation, Table};
+use crate::catalog::{
+    Change, DefaultKind, Gated, Kind, Mode, Named, Oid, PG_CATALOG, Relation, Table,
+};
 use crate::database::Shared;
 use crate::error::{Fields, Result, SqlError};
 use crate::parse::Command;
@@ -234,7 +236,7 @@ impl Ddl<'_> {
             let message = format!("permission denied for schema {}", schema.name);
             return Err(SqlError::new(sqlstate::INSUFFICIENT_PRIVILEGE, message));
         }
-        self.enter_schema(namespace, Mode::Write)?;
+        self.enter_gated(Gated::Schema, namespace, Mode::Write)?;
         Ok((namespace, name))
     }
 
@@ -271,7 +273,7 @@ impl Ddl<'_> {
             name: name.into(),
             owner: self.owner.into(),
             generation: 1,
-            runtime: self.shared.runtimes.of(oid),
+            runtime: Arc::default(),
             acl: catalog.acl_of_new(owner, namespace, DefaultKind::of(&kind)),
             column_acls: Vec::new(),
             kind,
@@ -290,8 +292,7 @@ impl Ddl<'_> {
             ..relation.clone()
         });
         self.hold_types(&next)?;
-        self.open
-            .change(self.shared, Change::PutRelation(next.clone()))?;
+        self.change(Change::PutRelation(next.clone()))?;
         Ok(next)
     }
 
@@ -330,13 +331,12 @@ impl Ddl<'_> {
         self.let_go(&objects, cascade, None)?;
         for object in objects {
             match object {
-                Object::Schema(namespace) => self
-                    .open
-                    .change(self.shared, Change::DropNamespace(namespace.oid))?,
+                Object::Schema(namespace) => self.change(Change::DropNamespace(namespace.oid))?,
                 Object::Relation(relation) => self.discard(&relation)?,
                 Object::Index(relation, index) => self.discard_index(&relation, index.oid)?,
                 Object::Column(..)
                 | Object::Arrays(_)
+                | Object::Constraint(..)
                 | Object::Key(..)
                 | Object::Check(..)
                 | Object::Asked(..)
@@ -451,7 +451,7 @@ impl Ddl<'_> {
             let message = format!("must be owner of schema {name}");
             return Err(SqlError::new(sqlstate::INSUFFICIENT_PRIVILEGE, message));
         }
-        self.enter_schema(namespace.oid, Mode::Alone)?;
+        self.enter_gated(Gated::Schema, namespace.oid, Mode::Alone)?;
         Ok(Some(Object::Schema(namespace)))
     }
 }

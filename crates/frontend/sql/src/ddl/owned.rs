@@ -4,7 +4,9 @@ use super::Ddl;
 use super::acl::without;
 use super::dependency::Object;
 use super::role::denied;
-use crate::catalog::{AclOf, Change, DefaultKind, Extension, Kind, Mode, Namespace, Oid, Relation};
+use crate::catalog::{
+    AclOf, Change, DefaultKind, Extension, Gated, Kind, Mode, Namespace, Oid, Relation,
+};
 use crate::error::{Fields, Result, SqlError};
 use crate::parse::Definition;
 use crate::roles::{Grant, Role};
@@ -172,9 +174,7 @@ impl Ddl<'_> {
         self.let_go(&objects, cascade, None)?;
         for object in objects {
             match object {
-                Object::Schema(namespace) => self
-                    .open
-                    .change(self.shared, Change::DropNamespace(namespace.oid))?,
+                Object::Schema(namespace) => self.change(Change::DropNamespace(namespace.oid))?,
                 Object::Relation(relation) => self.discard(&relation)?,
                 Object::Extension(extension) => self.discard_extension(&extension)?,
                 _ => {}
@@ -205,13 +205,13 @@ impl Ddl<'_> {
         }
         for namespace in catalog.namespaces() {
             if *namespace.owner == *name && !catalog.is_temporary(namespace.oid) {
-                self.enter_schema(namespace.oid, Mode::Alone)?;
+                self.enter_gated(Gated::Schema, namespace.oid, Mode::Alone)?;
                 objects.push(Object::Schema(namespace.clone()));
             }
         }
         for extension in catalog.extensions() {
             if *extension.owner == *name {
-                self.enter_extension(extension.oid, Mode::Alone)?;
+                self.enter_gated(Gated::Extension, extension.oid, Mode::Alone)?;
                 objects.push(Object::Extension(extension.clone()));
             }
         }
@@ -240,8 +240,7 @@ impl Ddl<'_> {
                 column_acls,
                 ..Relation::clone(relation)
             };
-            self.open
-                .change(self.shared, Change::PutRelation(Arc::new(next)))?;
+            self.change(Change::PutRelation(Arc::new(next)))?;
         }
         for namespace in catalog.namespaces() {
             let own = namespace.acl.as_deref().unwrap_or_default();
@@ -253,8 +252,7 @@ impl Ddl<'_> {
                 acl: Some(without(own, &[], role, owner)),
                 ..Namespace::clone(namespace)
             };
-            self.open
-                .change(self.shared, Change::PutNamespace(Arc::new(next)))?;
+            self.change(Change::PutNamespace(Arc::new(next)))?;
         }
         for (of, acl) in catalog.acls() {
             let mine = matches!(of, AclOf::Default { role: own, .. } if own == role);
@@ -275,7 +273,7 @@ impl Ddl<'_> {
                 _ => Vec::new(),
             };
             let kept = (!mine && kept != usual).then(|| kept.into());
-            self.open.change(self.shared, Change::PutAcl(of, kept))?;
+            self.change(Change::PutAcl(of, kept))?;
         }
         Ok(())
     }
@@ -310,16 +308,16 @@ impl Ddl<'_> {
                         ..Extension::clone(extension)
                     };
                     let change = Change::PutExtension(Arc::new(next));
-                    self.open.change(self.shared, change)?;
+                    self.change(change)?;
                 }
             }
         }
         Ok(CommandTag::plain("REASSIGN OWNED"))
     }
 
-    /// What keeps a role from being dropped, as PostgreSQL tells it: what it owns, what it has rights on.
+    /// What keeps a role from being dropped, as PostgreSQL tells it: what it owns, what it has rights on, whatever the snapshot.
     pub(super) fn needs_role(&self, role: &Role) -> Vec<String> {
-        let catalog = &self.open.catalog.1;
+        let catalog = &self.open.rights().1;
         let mut lines = Vec::new();
         let mut tell = |what: String, owner: &str, acls: &[&[Grant]]| {
             if owner == role.name {

@@ -155,8 +155,7 @@ impl Ddl<'_> {
                 .map(|grants| handed_over(grants, before, role)),
             ..schema.clone()
         };
-        self.open
-            .change(self.shared, Change::PutNamespace(Arc::new(next)))
+        self.change(Change::PutNamespace(Arc::new(next)))
     }
 
     pub(super) fn give(
@@ -177,8 +176,7 @@ impl Ddl<'_> {
                 .collect(),
             ..relation.clone()
         });
-        self.open
-            .change(self.shared, Change::PutRelation(next.clone()))?;
+        self.change(Change::PutRelation(next.clone()))?;
         Ok(next)
     }
 }

@@ -4,7 +4,8 @@
 //! So whoever looks for readers looks through these texts.
 
 use super::Ddl;
-use crate::catalog::{Default, Kind, Named, Oid, Relation, Table};
+use crate::bind::Binder;
+use crate::catalog::{Catalog, Default, Kind, Named, Oid, Relation, Table};
 use crate::error::{Result, SqlError};
 use crate::names::{literal, parts, quoted};
 use crate::sqlstate;
@@ -32,10 +33,16 @@ pub(super) type Reader = (Arc<Relation>, ColumnId);
 impl Ddl<'_> {
     /// The sequence, or whatever else, that a name in a default stands for.
     pub(super) fn sequence_named(&self, name: &str) -> Option<Oid> {
+        self.sequence_named_in(&self.open.catalog.1, name)
+    }
+
+    /// The same in an image.
+    fn sequence_named_in(&self, catalog: &Catalog, name: &str) -> Option<Oid> {
         let named = parts(name)?.into_iter();
         let named = named.map(|part| Ident::with_quote('"', part));
         let named = ast::ObjectName::from(named.collect::<Vec<_>>());
-        match self.binder().named(&named) {
+        let binder = Binder::new(catalog, &self.search_path, self.forms, self.text);
+        match binder.named(&named) {
             Ok(Some(Named::Relation(oid))) => Some(oid),
             _ => None,
         }
@@ -62,7 +69,11 @@ impl Ddl<'_> {
     }
 
     /// The defaults that read a sequence.
-    pub(super) fn readers(&self, sequence: Oid) -> Vec<Reader> {
+    ///
+    /// # Errors
+    /// `40001` under repeatable read, for what others have made since the snapshot, of domains, too.
+    pub(super) fn readers(&self, sequence: Oid) -> Result<Vec<Reader>> {
+        self.check_known(|now, other| self.sequences_read_by(now, other).contains(&sequence))?;
         let mut found = Vec::new();
         for relation in self.open.catalog.1.relations() {
             let table = relation.table().into_iter();
@@ -82,7 +93,7 @@ impl Ddl<'_> {
                 }
             }
         }
-        found
+        Ok(found)
     }
 
     /// The domains whose default reads a sequence.
@@ -96,6 +107,27 @@ impl Ddl<'_> {
             _ => false,
         });
         all.into_iter().cloned().collect()
+    }
+
+    /// The sequences, or whatever else, that the defaults of a relation name as such in an image.
+    pub(super) fn sequences_read_by(&self, catalog: &Catalog, relation: &Relation) -> Vec<Oid> {
+        let defaults: Vec<&str> = match &relation.kind {
+            Kind::Table(table) => {
+                let all = table.defaults.iter();
+                let texts = all.filter_map(|(_, default)| match default {
+                    Default::Expression(sql) => Some(&**sql),
+                    _ => None,
+                });
+                texts.collect()
+            }
+            Kind::View(view) => view.defaults.iter().map(|(_, sql)| &**sql).collect(),
+            Kind::Domain(own) => own.default.as_deref().into_iter().collect(),
+            _ => Vec::new(),
+        };
+        let names = defaults.into_iter().flat_map(named_sequences);
+        names
+            .filter_map(|name| self.sequence_named_in(catalog, &name))
+            .collect()
     }
 
     fn reads_sequence(&self, sql: &str, sequence: Oid) -> bool {

@@ -113,14 +113,13 @@ impl Ddl<'_> {
                 }
                 let mut next = view.clone();
                 next.columns[at] = name.into();
-                let views = self.views_with_columns(relation);
+                let views = self.views_with_columns(relation)?;
                 let next = Arc::new(Relation {
                     generation: relation.generation + 1,
                     kind: Kind::View(next),
                     ..Relation::clone(relation)
                 });
-                self.open
-                    .change(self.shared, Change::PutRelation(next.clone()))?;
+                self.change(Change::PutRelation(next.clone()))?;
                 self.keep_views_of(relation, views, &next)
             }
             Operation::AlterColumn {

@@ -319,7 +319,8 @@ impl Ddl<'_> {
         self.order_anew(relation, next)
     }
 
-    /// Gives a table another definition, which orders its rows by another key or by none, and writes them anew if there are any.
+    /// Gives a table another definition, which orders its rows by another key or by none, and writes them anew. Rows that were deleted, by this transaction, too, have keys
+    /// of the old form as long as they stand there: only where nothing stands the table stays in its place.
     ///
     /// # Errors
     /// `23502`, `23505`.
@@ -327,7 +328,10 @@ impl Ddl<'_> {
         let table = relation
             .table()
             .ok_or_else(|| SqlError::internal("no table"))?;
-        if !self.has_rows(relation)? {
+        let has_rows = self.has_rows(relation)?;
+        let transaction = &self.open.transaction;
+        let last = transaction.last_key(table.storage.table(transaction)?)?;
+        if !has_rows && last.is_none() {
             relation.kind = Kind::Table(Box::new(next));
             return Ok(());
         }
@@ -336,8 +340,10 @@ impl Ddl<'_> {
             kind: Kind::Table(Box::new(next.clone())),
             ..relation.clone()
         });
-        let shape = Shape::of(&target)?;
-        self.copy_rows(relation, &shape)?;
+        if has_rows {
+            let shape = Shape::of(&target)?;
+            self.copy_rows(relation, &shape)?;
+        }
         self.drop_storage(table)?;
         relation.kind = Kind::Table(Box::new(next));
         Ok(())

@@ -8,7 +8,7 @@ use super::owner::check_database;
 use super::role::{denied, no_role};
 use super::{Ddl, check_no_system};
 use crate::bind::{NamedType, folded, no_type, object_name};
-use crate::catalog::{AclOf, Change, DefaultKind, Kind, Namespace, Oid, Relation};
+use crate::catalog::{AclOf, Change, DefaultKind, Gated, Kind, Mode, Namespace, Oid, Relation};
 use crate::database::{DATABASE, FIRST_ROLE};
 use crate::error::{Fields, Result, SqlError};
 use crate::parse::{On, RightsChange, check_tablespace};
@@ -203,6 +203,9 @@ impl Ddl<'_> {
                 return Err(SqlError::new(sqlstate::INVALID_GRANT_OPERATION, text));
             }
             let mut places = self.schemas_named(schemas)?;
+            for place in &places {
+                self.enter_gated(Gated::Schema, *place, Mode::Write)?;
+            }
             if places.is_empty() {
                 places.push(0);
             }
@@ -222,7 +225,7 @@ impl Ddl<'_> {
                 let is_usual =
                     acl.len() == usual.len() && acl.iter().all(|own| usual.contains(own));
                 let kept = (!is_usual).then(|| acl.into());
-                self.open.change(self.shared, Change::PutAcl(of, kept))?;
+                self.change(Change::PutAcl(of, kept))?;
             }
         }
         Ok(CommandTag::plain("ALTER DEFAULT PRIVILEGES"))
@@ -417,8 +420,7 @@ impl Ddl<'_> {
         }
         next.column_acls.retain(|(_, acl)| !acl.is_empty());
         next.column_acls.sort_by_key(|(column, _)| *column);
-        self.open
-            .change(self.shared, Change::PutRelation(Arc::new(next)))
+        self.change(Change::PutRelation(Arc::new(next)))
     }
 
     /// The number of a column of a table or view.
@@ -480,8 +482,7 @@ impl Ddl<'_> {
             acl: Some(acl),
             ..Namespace::clone(namespace)
         };
-        self.open
-            .change(self.shared, Change::PutNamespace(Arc::new(next)))
+        self.change(Change::PutNamespace(Arc::new(next)))
     }
 
     fn change_database(&mut self, wanted: &Wanted, deed: &Deed<'_>) -> Result<()> {
@@ -499,7 +500,7 @@ impl Ddl<'_> {
             return Ok(());
         }
         let change = Change::PutAcl(AclOf::Database, Some(acl.into()));
-        self.open.change(self.shared, change)
+        self.change(change)
     }
 
     fn change_type(&mut self, name: &ObjectName, wanted: &Wanted, deed: &Deed<'_>) -> Result<()> {
@@ -531,8 +532,7 @@ impl Ddl<'_> {
             acl: Some(acl),
             ..Relation::clone(&relation)
         };
-        self.open
-            .change(self.shared, Change::PutRelation(Arc::new(next)))
+        self.change(Change::PutRelation(Arc::new(next)))
     }
 
     /// Whether somebody may make something of a type.

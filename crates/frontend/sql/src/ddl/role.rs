@@ -2,7 +2,7 @@
 
 use super::Ddl;
 use crate::bind::folded;
-use crate::catalog::{Change, Oid, Relation, is_built_in};
+use crate::catalog::{Change, Gated, Mode, Oid, Relation, is_built_in};
 use crate::database::Password;
 use crate::error::{Fields, Result, SqlError};
 use crate::expr::md5_text;
@@ -191,6 +191,7 @@ impl Ddl<'_> {
                 message,
             ));
         }
+        self.enter_gated(Gated::Role, role.oid, Mode::Alone)?;
         let needed = self.needs_role(&role);
         if !needed.is_empty() {
             let message =
@@ -198,7 +199,7 @@ impl Ddl<'_> {
             let state = sqlstate::DEPENDENT_OBJECTS_STILL_EXIST;
             return Err(SqlError::new(state, message).with_detail(needed.join("\n")));
         }
-        let catalog = self.open.catalog.1.clone();
+        let catalog = self.open.rights().1.clone();
         for member in catalog
             .roles()
             .filter(|member| member.is_member_of(role.oid))
@@ -209,12 +210,11 @@ impl Ddl<'_> {
             self.put_role(next)?;
         }
         self.forget_settings(role.oid)?;
-        self.open.change(self.shared, Change::DropRole(role))
+        self.change(Change::DropRole(role))
     }
 
     pub(super) fn put_role(&mut self, role: Role) -> Result<()> {
-        self.open
-            .change(self.shared, Change::PutRole(Arc::new(role)))
+        self.change(Change::PutRole(Arc::new(role)))
     }
 
     fn set_password(&mut self, role: &mut Role, password: &ast::Password) -> Result<()> {

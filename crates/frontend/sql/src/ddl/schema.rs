@@ -48,8 +48,7 @@ impl Ddl<'_> {
             owner: owner.into(),
             acl,
         };
-        self.open
-            .change(self.shared, Change::PutNamespace(Arc::new(namespace)))?;
+        self.change(Change::PutNamespace(Arc::new(namespace)))?;
         Ok(CommandTag::plain("CREATE SCHEMA"))
     }
 

@@ -5,7 +5,7 @@
 
 use super::Ddl;
 use super::role::denied;
-use crate::catalog::{Change, Mode, Namespace, Oid, Relation};
+use crate::catalog::{Change, Gated, Mode, Namespace, Oid, Relation};
 use crate::error::{Result, SqlError};
 use crate::roles::Rights;
 use crate::sqlstate;
@@ -16,7 +16,7 @@ impl Ddl<'_> {
     /// Gives a schema another name.
     ///
     /// # Errors
-    /// `42P06`, `42501`, `42939`; `0A000` for one in which an extension is, and where a view cannot be written anew.
+    /// `42P06`, `42501`, `42939`; `40001` for one that others have made something in since the snapshot; `0A000` for one in which an extension is, and where a view cannot be written anew.
     pub(super) fn rename_schema(
         &mut self,
         schema: &Arc<Namespace>,
@@ -37,7 +37,8 @@ impl Ddl<'_> {
         }
         self.check_may_make_schemas()?;
         check_schema_name(&name)?;
-        self.enter_schema(schema.oid, Mode::Alone)?;
+        self.enter_gated(Gated::Schema, schema.oid, Mode::Alone)?;
+        self.check_inside_known(schema.oid)?;
         let mut extensions = self.open.catalog.1.extensions().into_iter();
         if extensions.any(|own| own.namespace == schema.oid) {
             let text = format!("renaming the schema \"{}\" of an extension", schema.name);
@@ -55,9 +56,8 @@ impl Ddl<'_> {
             ..Namespace::clone(schema)
         };
         let between_oid = between.oid;
-        let shared = self.shared;
         let put = |namespace| Change::PutNamespace(Arc::new(namespace));
-        self.open.change(shared, put(between))?;
+        self.change(put(between))?;
         for oid in &within {
             let Some(relation) = self.open.catalog.1.relation(*oid).cloned() else {
                 continue;
@@ -67,13 +67,12 @@ impl Ddl<'_> {
                 false => drop(self.put_named(&relation, between_oid, &relation.name)?),
             }
         }
-        self.open
-            .change(shared, Change::DropNamespace(between_oid))?;
+        self.change(Change::DropNamespace(between_oid))?;
         let renamed = Namespace {
             name: name.into(),
             ..Namespace::clone(schema)
         };
-        self.open.change(shared, put(renamed))?;
+        self.change(put(renamed))?;
         for oid in &within {
             if let Some(relation) = self.open.catalog.1.relation(*oid).cloned() {
                 self.put_in(&relation, schema.oid)?;
@@ -97,8 +96,7 @@ impl Ddl<'_> {
             generation: relation.generation + 1,
             ..relation.clone()
         };
-        self.open
-            .change(self.shared, Change::PutRelation(Arc::new(next)))
+        self.change(Change::PutRelation(Arc::new(next)))
     }
 
     /// Whether the role may make schemas.

@@ -50,8 +50,7 @@ impl Ddl<'_> {
         let oid = self.draw_oid()?;
         definition.values = oid;
         let relation = self.new_relation(oid, namespace, name, Kind::Sequence(definition));
-        self.open
-            .change(self.shared, Change::PutRelation(Arc::new(relation)))
+        self.change(Change::PutRelation(Arc::new(relation)))
     }
 
     /// Oid of the relation that was made last.
@@ -89,7 +88,7 @@ impl Ddl<'_> {
         let mut runtime = relation.runtime.clone();
         if restarts {
             definition.values = self.draw_oid()?;
-            runtime = self.shared.runtimes.of(definition.values);
+            runtime = relation.runtime.anew();
         }
         let next = Relation {
             generation: relation.generation + 1,
@@ -97,8 +96,7 @@ impl Ddl<'_> {
             kind: Kind::Sequence(definition),
             ..relation.clone()
         };
-        self.open
-            .change(self.shared, Change::PutRelation(Arc::new(next)))
+        self.change(Change::PutRelation(Arc::new(next)))
     }
 }
 

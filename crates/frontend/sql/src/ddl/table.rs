@@ -126,8 +126,7 @@ impl Ddl<'_> {
             self.constrain(&mut relation, constraint)?;
         }
         self.hold_types(&relation)?;
-        self.open
-            .change(self.shared, Change::PutRelation(Arc::new(relation)))?;
+        self.change(Change::PutRelation(Arc::new(relation)))?;
         self.copy_comments(oid, comments)?;
         Ok(tag)
     }
@@ -182,8 +181,7 @@ impl Ddl<'_> {
             table.domains = domains;
         }
         self.hold_types(&relation)?;
-        self.open
-            .change(self.shared, Change::PutRelation(Arc::new(relation)))
+        self.change(Change::PutRelation(Arc::new(relation)))
     }
 
     /// A column, and where its values come from.
@@ -545,7 +543,7 @@ impl Ddl<'_> {
                     let found = next.indexes.iter().find(is_named).cloned();
                     if let Some(index) = &found {
                         let cascade = *drop_behavior == Some(ast::DropBehavior::Cascade);
-                        let constraint = Object::Index(relation.clone(), index.clone());
+                        let constraint = Object::Constraint(relation.clone(), index.clone());
                         self.let_go(&[constraint], cascade, Some(&mut next))?;
                     }
                     match found.map(|index| (index.oid, index.primary)) {

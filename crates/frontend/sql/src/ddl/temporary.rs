@@ -29,8 +29,7 @@ impl Ddl<'_> {
                 owner: crate::database::FIRST_ROLE.into(),
                 acl: None,
             };
-            self.open
-                .change(self.shared, Change::PutNamespace(Arc::new(namespace)))?;
+            self.change(Change::PutNamespace(Arc::new(namespace)))?;
         }
         // Names of this statement find what is made in it.
         if !self.search_path.contains(&oid) {

@@ -182,8 +182,7 @@ impl Ddl<'_> {
                 kind,
                 ..Relation::clone(&now)
             };
-            self.open
-                .change(self.shared, Change::PutRelation(Arc::new(next)))?;
+            self.change(Change::PutRelation(Arc::new(next)))?;
         }
         Ok(())
     }

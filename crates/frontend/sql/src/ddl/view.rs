@@ -108,8 +108,7 @@ impl Ddl<'_> {
         };
         self.check_check_option(&next)?;
         self.hold_types(&next)?;
-        self.open
-            .change(self.shared, Change::PutRelation(Arc::new(next)))?;
+        self.change(Change::PutRelation(Arc::new(next)))?;
         Ok(tag)
     }
 
@@ -198,8 +197,7 @@ impl Ddl<'_> {
         };
         self.check_check_option(&next)?;
         self.hold_types(&next)?;
-        self.open
-            .change(self.shared, Change::PutRelation(Arc::new(next)))
+        self.change(Change::PutRelation(Arc::new(next)))
     }
 
     /// ALTER COLUMN … SET DEFAULT of a view, or DROP DEFAULT: what stands for the column where a row is written through the view.

@@ -38,7 +38,8 @@ pub(crate) use room::{Account, Room};
 pub(crate) use scan::{TableScan, no_step};
 pub(crate) use system::KeptRows;
 
-use crate::catalog::Catalog;
+use crate::catalog::{Catalog, Published};
+use crate::database::Shared;
 use crate::error::{Result, SqlError};
 use crate::expr::{
     Environment, Explain, Expr, Frame, Out, Queries, Returned, RowRef, RowSet, Subresult,
@@ -89,6 +90,8 @@ pub(crate) enum Way {
 /// What a statement runs in.
 pub(crate) struct Run<'r, 'w> {
     pub engine: &'r Database,
+    /// The image that all sessions see.
+    pub published: &'r Published,
     /// What runs queries that no program runs.
     pub queries: &'r vellum_query::Engine,
     pub transaction: &'r Transaction,
@@ -179,15 +182,16 @@ pub(crate) struct Done {
 
 impl<'r, 'w> Run<'r, 'w> {
     pub fn new(
-        (engine, queries): (&'r Database, &'r vellum_query::Engine),
+        shared: &'r Shared,
         open: &'r Open,
         env: &'r dyn Environment,
         waiting: &'r RefCell<Waiting<'w>>,
         memory: usize,
     ) -> Self {
         Self {
-            engine,
-            queries,
+            engine: &shared.engine,
+            published: &shared.catalog,
+            queries: &shared.queries,
             transaction: &open.transaction,
             locks: &open.held,
             repeatable: open.characteristics.repeatable,
@@ -230,6 +234,7 @@ impl<'r, 'w> Run<'r, 'w> {
     fn beside<'x>(&'x self, transaction: &'x Transaction) -> Run<'x, 'w> {
         Run {
             engine: self.engine,
+            published: self.published,
             queries: self.queries,
             transaction,
             locks: self.locks,

@@ -239,10 +239,11 @@ impl<'t> Translation<'t, '_, '_> {
         };
         let Run {
             engine,
+            published,
             transaction,
             ..
         } = self.run;
-        let statistics = crate::statistics::of(&shape.relation, engine, transaction)?;
+        let statistics = crate::statistics::of(&shape.relation, (engine, published), transaction)?;
         let constant = |expr: &Expr| {
             let mut reads = has_subquery(expr);
             expr.walk(&mut |expr| {

@@ -77,7 +77,7 @@ fn add(parts: &mut Vec<Range<u64>>, commands: Range<u64>) {
 pub(crate) enum WaitsAt {
     /// Rows that others have written or locked: their ends.
     Rows,
-    /// The gate of a relation, a type or a schema, to hold it so.
+    /// The gate of a relation, a type, a schema, an extension or a role, to hold it so.
     Gate(Oid, Mode),
     /// An advisory lock: the table of these knows which.
     Advisory,

@@ -10,7 +10,7 @@ use sqlparser::ast;
 use std::sync::Arc;
 
 impl Session {
-    /// Makes statistics of a table, or of all that the session's role owns. They are durable with the transaction.
+    /// Makes statistics of a table, or of all that the session's role owns.
     ///
     /// # Errors
     /// `42P01`; storage errors.
@@ -48,8 +48,8 @@ impl Session {
                 continue;
             }
             let made = statistics::measure(table, &open.transaction)?;
-            statistics::save(&open.transaction, relation.oid, &made)?;
-            relation.runtime.statistics.set(made);
+            let kept_in = (&self.shared.engine, &self.shared.catalog);
+            statistics::keep(&relation, kept_in, made);
         }
         Ok(CommandTag::plain("ANALYZE"))
     }

@@ -2,7 +2,7 @@
 
 use super::environment::Env;
 use crate::bind::{Binder, ScopeTable, function_shown, functions_in};
-use crate::catalog::{Catalog, Change, Domain, Kind, Oid, PG_CATALOG, Relation, Table, View};
+use crate::catalog::{Catalog, Change, Domain, Kind, Oid, PG_CATALOG, Relation, View};
 use crate::error::{Result, SqlError};
 use crate::expr::{Expr, Scalar};
 use crate::parse::with_stack;
@@ -190,21 +190,8 @@ impl Env<'_> {
 
     /// Whether a view's query can only be bound because a table has its primary key: it groups by that.
     pub fn view_needs_key(&self, relation: &Relation, view: &View, table: &Relation) -> bool {
-        let Kind::Table(own) = &table.kind else {
-            return false;
-        };
-        let without = Table {
-            indexes: Vec::new(),
-            foreign_keys: Vec::new(),
-            ..Table::clone(own)
-        };
-        let without = Relation {
-            kind: Kind::Table(Box::new(without)),
-            ..table.clone()
-        };
-        let catalog = self
-            .catalog
-            .with(&Change::PutRelation(Arc::new(without)), 0);
+        let without = Change::PutRelation(Arc::new(table.without_keys()));
+        let catalog = self.catalog.with(&without, 0);
         with_stack(|| {
             let Some(query) = query_of(view) else {
                 return false;

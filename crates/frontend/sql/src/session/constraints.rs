@@ -98,8 +98,7 @@ impl Session {
                 due.cloned().collect()
             };
             let env = Plain(&forms);
-            let engines = (&shared.engine, &*shared.queries);
-            let run = Run::new(engines, open, &env, &waiting, memory);
+            let run = Run::new(&shared, open, &env, &waiting, memory);
             let done = run.settle_owed(&due, catalog);
             drop(run);
             match (done, &point) {

@@ -42,6 +42,7 @@ mod encoding;
 mod environment;
 mod explain;
 mod extended;
+mod forgotten;
 mod identity;
 mod kept_settings;
 mod known_settings;

@@ -571,13 +571,7 @@ impl Session {
         let text = &mut self.text;
         let mut told = 0u64;
         let mut done: Result<u64> = Ok(0);
-        let mut run = Run::new(
-            (&self.shared.engine, &*self.shared.queries),
-            open,
-            &env,
-            waiting,
-            memory,
-        );
+        let mut run = Run::new(&self.shared, open, &env, waiting, memory);
         run.ready = sets.ready;
         run.way.set(sets.way);
         if let Some(rest) = sets.rest {

@@ -9,8 +9,8 @@
 //! nothing, because the image is read from the engine's rows at the next open.
 
 use super::activity::Activity;
-use super::{Saying, Waiting};
-use crate::catalog::{self, Catalog, Change, Kind, Mode, Next, Oid, Runtime, Store};
+use super::{Saying, Waiting, forgotten};
+use crate::catalog::{Catalog, Change, Gate, Gated, Mode, Next, Oid, Store};
 use crate::database::Shared;
 use crate::error::{Result, SqlError};
 use crate::exec::{Deferred, OwedMark, OwedPoint};
@@ -125,7 +125,7 @@ pub(crate) struct DefinitionPoint {
 /// Gates that are held; they open when this is dropped.
 #[derive(Debug, Default)]
 struct Gates {
-    held: Vec<(Oid, Arc<Runtime>, Mode)>,
+    held: Vec<(Oid, Arc<Gate>, Mode)>,
     /// Where it is told that they are.
     told: Option<Arc<Activity>>,
 }
@@ -138,8 +138,8 @@ impl Drop for Gates {
         if let Some(told) = &self.told {
             told.holds_none();
         }
-        for (_, runtime, mode) in self.held.drain(..) {
-            runtime.gate.leave(mode);
+        for (_, gate, mode) in self.held.drain(..) {
+            gate.leave(mode);
         }
     }
 }
@@ -341,7 +341,7 @@ impl Open {
         if self.rights.take().is_some() {
             self.look_at_rights(shared);
         }
-        forget_sequences(shared, &undone, &catalog.1, &catalog.1);
+        forgotten::behind_rollback(shared, &undone, Some(&catalog.1));
     }
 
     /// Takes the gate of a relation, and says whether the image is still right about it (G1). Without `waiting` at once or not at all.
@@ -358,7 +358,8 @@ impl Open {
         let Some(relation) = self.catalog.1.relation(oid).cloned() else {
             return Ok(false);
         };
-        if self.pass(shared, (oid, &relation.runtime), mode, waiting, || {
+        let gate = &relation.runtime.gate;
+        if self.pass(shared, (oid, gate), mode, waiting, || {
             format!("relation \"{}\"", relation.name)
         })? {
             return Ok(true);
@@ -373,61 +374,35 @@ impl Open {
         Ok(own || now == Some(relation.generation))
     }
 
-    /// Takes the gate of a schema, and says whether it is still there.
+    /// Takes the gate of what is no relation, and says whether it is still there.
     ///
     /// # Errors
     /// `57014`, `40P01` while waiting; `55P03`.
-    pub fn enter_schema(
+    pub fn enter_gated(
         &mut self,
         shared: &Shared,
-        oid: Oid,
+        (what, oid): (Gated, Oid),
         mode: Mode,
         waiting: &mut Waiting<'_>,
     ) -> Result<bool> {
-        let Some(schema) = self.catalog.1.namespace_by_oid(oid).cloned() else {
+        let Some(called) = what.called(&self.catalog.1, oid) else {
             return Ok(false);
         };
-        let runtime = shared.runtimes.of(oid);
-        let name = || format!("schema \"{}\"", schema.name);
-        self.pass(shared, (oid, &runtime), mode, Some(waiting), name)?;
-        let mut changes = self.changes.iter();
-        let own = changes.any(|change| match change {
-            Change::PutNamespace(made) => made.oid == oid,
-            _ => false,
-        });
-        Ok(own || shared.catalog.now().namespace_by_oid(oid).is_some())
-    }
-
-    /// Takes the gate of an extension, and says whether it is still there.
-    ///
-    /// # Errors
-    /// `57014`, `40P01` while waiting; `55P03`.
-    pub fn enter_extension(
-        &mut self,
-        shared: &Shared,
-        oid: Oid,
-        mode: Mode,
-        waiting: &mut Waiting<'_>,
-    ) -> Result<bool> {
-        let Some(extension) = self.catalog.1.extension_by_oid(oid).cloned() else {
-            return Ok(false);
-        };
-        let runtime = shared.runtimes.of(oid);
-        let name = || format!("extension \"{}\"", extension.name);
-        self.pass(shared, (oid, &runtime), mode, Some(waiting), name)?;
-        let mut changes = self.changes.iter();
-        let own = changes.any(|change| match change {
-            Change::PutExtension(made) => made.oid == oid,
-            _ => false,
-        });
-        Ok(own || shared.catalog.now().extension_by_oid(oid).is_some())
+        let gate = shared.gates.of(oid);
+        let name = || called.clone();
+        self.pass(shared, (oid, &gate), mode, Some(waiting), name)?;
+        let own = self
+            .changes
+            .iter()
+            .any(|change| what.is_put_by(change, oid));
+        Ok(own || what.called(&shared.catalog.now(), oid).is_some())
     }
 
     /// Takes a gate, and says whether the transaction had it before.
     fn pass(
         &mut self,
         shared: &Shared,
-        (oid, runtime): (Oid, &Arc<Runtime>),
+        (oid, gate): (Oid, &Arc<Gate>),
         mode: Mode,
         waiting: Option<&mut Waiting<'_>>,
         name: impl Fn() -> String,
@@ -437,7 +412,6 @@ impl Open {
         if held >= Some(mode) {
             return Ok(true);
         }
-        let gate = &runtime.gate;
         if !gate.try_enter(held, mode) {
             let Some(waiting) = waiting else {
                 let message = format!("could not obtain lock on {}", name());
@@ -460,7 +434,7 @@ impl Open {
         }
         match at {
             Some(at) => self.gates.held[at].2 = mode,
-            None => self.gates.held.push((oid, runtime.clone(), mode)),
+            None => self.gates.held.push((oid, gate.clone(), mode)),
         }
         if let Some(told) = &self.gates.told {
             told.holds(self.held.own(), oid, mode);
@@ -487,12 +461,19 @@ impl Open {
     /// Changes the catalog, for this transaction until it commits.
     ///
     /// # Errors
-    /// `42P07`, conflicts.
+    /// `42P07`, conflicts; `XX000` for a table that would refer to what is not there (C4).
     pub fn change(&mut self, shared: &Shared, change: Change) -> Result<()> {
-        Store::write(&self.transaction, &self.catalog.1, &change)?;
         let version = shared.catalog.draw_version();
+        let next = self.catalog.1.with(&change, version);
+        if let Change::PutRelation(relation) = &change
+            && !next.is_whole_around(relation)
+        {
+            let message = format!("relation \"{}\" refers to what is not there", relation.name);
+            return Err(SqlError::internal(message));
+        }
+        Store::write(&self.transaction, &self.catalog.1, &change)?;
         // No published image has this number: the next refresh would replace it, and is not asked for.
-        self.catalog.1 = Arc::new(self.catalog.1.with(&change, version));
+        self.catalog.1 = Arc::new(next);
         if let Some((_, rights)) = &mut self.rights {
             let version = shared.catalog.draw_version();
             *rights = Arc::new(rights.with(&change, version));
@@ -530,19 +511,9 @@ impl Open {
         let pending = shared
             .catalog
             .publish(&changes, || transaction.commit_deferred())?;
-        let after = shared.catalog.now();
-        for change in &changes {
-            match change {
-                Change::DropRelation(oid) | Change::DropNamespace(oid) => {
-                    shared.runtimes.forget(*oid);
-                }
-                Change::DropExtension(extension) => shared.runtimes.forget(extension.oid),
-                _ => {}
-            }
-        }
         drop((gates, held, advisory));
         shared.waits.ended(id);
-        forget_sequences(shared, &changes, &before, &after);
+        forgotten::behind_commit(shared, &changes, &before);
         if !characteristics.asynchronous {
             pending.wait()?;
         }
@@ -564,8 +535,7 @@ impl Open {
         let _ = transaction.rollback();
         drop((gates, held, advisory));
         shared.waits.ended(id);
-        let now = shared.catalog.now();
-        forget_sequences(shared, &changes, &now, &now);
+        forgotten::behind_rollback(shared, &changes, None);
     }
 
     /// SAVEPOINT.
@@ -656,30 +626,6 @@ impl Open {
             let message = format!("savepoint \"{name}\" does not exist");
             SqlError::new(sqlstate::INVALID_SAVEPOINT_SPECIFICATION, message)
         })
-    }
-}
-
-/// Removes the values of sequences that are in changes or the image before, and not in the one after.
-fn forget_sequences(shared: &Shared, changes: &[Change], before: &Catalog, after: &Catalog) {
-    for change in changes {
-        let (made, oid) = match change {
-            Change::PutRelation(relation) => (Some(relation), relation.oid),
-            Change::DropRelation(oid) => (None, *oid),
-            _ => continue,
-        };
-        let still = match after.relation(oid).map(|relation| &relation.kind) {
-            Some(Kind::Sequence(sequence)) => Some(sequence.values),
-            _ => None,
-        };
-        for relation in made.into_iter().chain(before.relation(oid)) {
-            if let Kind::Sequence(definition) = &relation.kind
-                && still != Some(definition.values)
-            {
-                // What fails here is done when the database is opened.
-                let _ = catalog::remove(&shared.engine, &relation.runtime, definition);
-                shared.runtimes.forget(definition.values);
-            }
-        }
     }
 }
 

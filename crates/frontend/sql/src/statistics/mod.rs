@@ -3,7 +3,11 @@
 //! States: a table has none until ANALYZE, or until the first query that wants them looks ([`of`]); they are made anew by ANALYZE, and by
 //! such a query once a tenth of the rows has changed. Rows are counted; columns are known from a sample.
 //!
-//! Crash: ANALYZE writes them with its transaction, a query that made them in a small one of its own, whose loss costs making them again.
+//! They are no part of the transaction that finds them, nor of the one that drops their table: one that lasts would be in the way of whoever else makes or drops them, and
+//! a row that is newer than a snapshot in that of its transaction. They are written in a small one of their own, and removed behind the commit of the DROP.
+//! Kept are those of tables that all sessions have and that last.
+//!
+//! Crash: whose row is lost, they are made again. A row that stays behind its table goes when the database is opened.
 //!
 //! Concurrency: readers take what stands in the relation's [`Runtime`](crate::catalog::Runtime), whatever their snapshot: an estimate may be newer
 //! than what it estimates.
@@ -14,9 +18,9 @@ mod sample;
 mod store;
 
 pub(crate) use sample::measure;
-pub(crate) use store::{create, load, remove, save};
+pub(crate) use store::{create, load, remove};
 
-use crate::catalog::Relation;
+use crate::catalog::{Published, Relation};
 use crate::error::Result;
 use std::sync::Arc;
 use vellum::{Database, Transaction};
@@ -95,7 +99,7 @@ impl Known {
 /// Storage errors.
 pub(crate) fn of(
     relation: &Relation,
-    engine: &Database,
+    kept_in: (&Database, &Published),
     transaction: &Transaction,
 ) -> Result<Option<Arc<TableStatistics>>> {
     let known = &relation.runtime.statistics;
@@ -105,14 +109,20 @@ pub(crate) fn of(
     let Some(table) = relation.table() else {
         return Ok(None);
     };
-    let made = measure(table, transaction)?;
-    known.set(made.clone());
-    // A loss of them costs nothing but this: so does a conflict, or a disk that is full.
-    let options = vellum::TransactionOptions::default().durability(vellum::Durability::Async);
-    if let Ok(own) = engine.begin_with(options)
-        && save(&own, relation.oid, &made).is_ok()
-    {
-        let _ = own.commit();
-    }
+    keep(relation, kept_in, measure(table, transaction)?);
     Ok(known.get())
+}
+
+/// Gives a table new ones, which are there when the database is opened again if the table is.
+pub(crate) fn keep(
+    relation: &Relation,
+    (engine, published): (&Database, &Published),
+    made: TableStatistics,
+) {
+    let now = published.now();
+    if now.relation(relation.oid).is_some() && !now.is_temporary(relation.namespace) {
+        // A loss of them costs nothing but making them: so does a disk that is full.
+        let _ = store::save(engine, relation.oid, &made);
+    }
+    relation.runtime.statistics.set(made);
 }

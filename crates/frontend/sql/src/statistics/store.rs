@@ -5,9 +5,9 @@
 //! `u32 length` and the value's binary form.
 
 use super::{ColumnStatistics, TableStatistics};
-use crate::catalog::{Oid, Runtimes};
+use crate::catalog::{Catalog, Oid};
 use crate::error::Result;
-use vellum::{Error, Transaction};
+use vellum::{Database, Durability, Error, Transaction, TransactionOptions};
 use vellum_base::codec::{Put, Reader};
 use vellum_row::{ColumnId, Type, Typmod, Value, receive, send};
 
@@ -34,47 +34,74 @@ pub(crate) fn create(transaction: &Transaction) -> vellum::Result<()> {
     }
 }
 
+/// Changes rows in a transaction of its own, which nobody waits for.
+fn change(
+    engine: &Database,
+    work: impl Fn(&Transaction, &vellum::Table) -> vellum::Result<()>,
+) -> vellum::Result<()> {
+    let options = TransactionOptions::default().durability(Durability::Async);
+    engine.retry_with(options, |transaction| match open(transaction)? {
+        Some(table) => work(transaction, &table),
+        None => Ok(()),
+    })
+}
+
 /// Writes those of a table.
 ///
 /// # Errors
-/// Storage errors; conflicts.
-pub(crate) fn save(
-    transaction: &Transaction,
+/// What the engine reports.
+pub(super) fn save(
+    engine: &Database,
     oid: Oid,
     statistics: &TableStatistics,
-) -> Result<()> {
-    if let Some(table) = open(transaction)? {
-        transaction.upsert(&table, &oid.to_be_bytes(), &encode(statistics))?;
-    }
-    Ok(())
+) -> vellum::Result<()> {
+    let value = encode(statistics);
+    change(engine, |transaction, table| {
+        transaction
+            .upsert(table, &oid.to_be_bytes(), &value)
+            .map(drop)
+    })
 }
 
-/// Takes away those of a table that is dropped.
+/// Takes away those of tables that are gone, if there are any.
 ///
 /// # Errors
-/// Storage errors; conflicts.
-pub(crate) fn remove(transaction: &Transaction, oid: Oid) -> Result<()> {
-    if let Some(table) = open(transaction)? {
-        transaction.delete(&table, &oid.to_be_bytes())?;
+/// What the engine reports; they go when the database is opened again.
+pub(crate) fn remove(engine: &Database, gone: &[Oid]) -> vellum::Result<()> {
+    if gone.is_empty() {
+        return Ok(());
     }
-    Ok(())
+    change(engine, |transaction, table| {
+        let mut gone = gone.iter();
+        gone.try_for_each(|oid| transaction.delete(table, &oid.to_be_bytes()).map(drop))
+    })
 }
 
-/// Gives relations what was kept of them. What cannot be read is passed over: it will be made again.
+/// Gives tables what was kept of them. What cannot be read is passed over: it will be made again. Returns the oids of rows that have no table.
 ///
 /// # Errors
 /// Storage errors.
-pub(crate) fn load(transaction: &Transaction, runtimes: &Runtimes) -> Result<()> {
+pub(crate) fn load(transaction: &Transaction, catalog: &Catalog) -> Result<Vec<Oid>> {
+    let mut gone = Vec::new();
     let Some(table) = open(transaction)? else {
-        return Ok(());
+        return Ok(gone);
     };
     let mut cursor = transaction.cursor(&table, ..)?;
     while let Some((key, value)) = cursor.next()? {
-        if let (Ok(oid), Some(found)) = (key.try_into(), decode(value)) {
-            runtimes.of(u32::from_be_bytes(oid)).statistics.set(found);
+        let Ok(oid) = key.try_into().map(Oid::from_be_bytes) else {
+            continue;
+        };
+        let relation = catalog.relation(oid);
+        match relation.filter(|relation| relation.table().is_some()) {
+            None => gone.push(oid),
+            Some(relation) => {
+                if let Some(found) = decode(value) {
+                    relation.runtime.statistics.set(found);
+                }
+            }
         }
     }
-    Ok(())
+    Ok(gone)
 }
 
 fn put_f64(out: &mut Vec<u8>, value: f64) {

@@ -10,7 +10,7 @@ const CLASS: Oid = 1259;
 const CONSTRAINT: Oid = 2606;
 const NAMESPACE: Oid = 2615;
 const TYPE: Oid = 1247;
-const ROLE: Oid = 1260;
+pub(super) const ROLE: Oid = 1260;
 const DATABASE: Oid = 1262;
 const EXTENSION: Oid = 3079;
 

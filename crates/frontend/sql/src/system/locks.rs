@@ -1,9 +1,10 @@
 //! Who holds what, and who waits for it.
 //!
 //! Differences: every open transaction has a number, which it is shown to hold (PostgreSQL: once it has written). A gate is shown as the lock that PostgreSQL would have taken for
-//! the same: that of a relation, or of a type or schema (`object`). Readers hold none. A row that is written is locked by its version, which stands in no table: who waits for it waits for
+//! the same: that of a relation, or of a type, schema, extension or role (`object`). Readers hold none. A row that is written is locked by its version, which stands in no table: who waits for it waits for
 //! its writer's number, as in PostgreSQL.
 
+use super::comments::ROLE;
 use super::roles::DATABASE_OID;
 use super::{Scan, Spec, depend, text};
 use crate::catalog::{Mode, Oid};
@@ -67,23 +68,24 @@ impl Lock {
             Mode::Write => "RowExclusiveLock",
             Mode::Alone => "AccessExclusiveLock",
         };
-        let kind = kind_of(scan, oid);
-        let mut lock = Self::new(kind, holder, mode);
-        if kind == RELATION {
-            lock.relation = Some(oid);
-        } else if scan.catalog.namespace_by_oid(oid).is_some() {
-            lock.object = Some((depend::NAMESPACE, oid, 0));
-        } else {
-            lock.object = Some((depend::TYPE, oid, 0));
+        let class = class_of(scan, oid);
+        let mut lock = Self::new(kind_of(class), holder, mode);
+        match class {
+            depend::CLASS => lock.relation = Some(oid),
+            class => lock.object = Some((class, oid, 0)),
         }
         lock
     }
 
     fn row(self) -> Vec<Value> {
         let oid = |oid: Option<Oid>| oid.map_or(Value::Null, Value::Oid);
-        // Numbers of transactions belong to no database.
-        let everywhere = self.own.is_some() || self.number.is_some();
-        let database = (!everywhere).then_some(DATABASE_OID);
+        let database = match self.object {
+            // Roles are of all databases.
+            Some((ROLE, ..)) if self.kind == OBJECT => Some(0),
+            // Numbers of transactions belong to none.
+            _ if self.own.is_some() || self.number.is_some() => None,
+            _ => Some(DATABASE_OID),
+        };
         let (object, part) = (self.object, self.object.map(|(.., part)| part));
         vec![
             text(self.kind),
@@ -106,14 +108,25 @@ impl Lock {
     }
 }
 
-const RELATION: &str = "relation";
+const OBJECT: &str = "object";
 
-/// The kind of lock that a gate is shown as.
-fn kind_of(scan: &Scan<'_>, oid: Oid) -> &'static str {
-    match scan.catalog.relation(oid) {
-        Some(relation) if relation.is_type() => "object",
-        None if scan.catalog.namespace_by_oid(oid).is_some() => "object",
-        _ => RELATION,
+/// The system relation that has the row of what a gate is of.
+fn class_of(scan: &Scan<'_>, oid: Oid) -> Oid {
+    let catalog = scan.catalog;
+    match catalog.relation(oid) {
+        Some(relation) if relation.is_type() => depend::TYPE,
+        None if catalog.namespace_by_oid(oid).is_some() => depend::NAMESPACE,
+        None if catalog.extension_by_oid(oid).is_some() => depend::EXTENSION,
+        None if catalog.role_by_oid(oid).is_some() => ROLE,
+        _ => depend::CLASS,
+    }
+}
+
+/// The kind of lock that such a gate is shown as.
+fn kind_of(class: Oid) -> &'static str {
+    match class {
+        depend::CLASS => "relation",
+        _ => OBJECT,
     }
 }
 
@@ -121,7 +134,7 @@ fn kind_of(scan: &Scan<'_>, oid: Oid) -> &'static str {
 pub(super) fn event(scan: &Scan<'_>, at: WaitsAt) -> &'static str {
     match at {
         WaitsAt::Rows => "transactionid",
-        WaitsAt::Gate(oid, _) => kind_of(scan, oid),
+        WaitsAt::Gate(oid, _) => kind_of(class_of(scan, oid)),
         WaitsAt::Advisory => "advisory",
     }
 }

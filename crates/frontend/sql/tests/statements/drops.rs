@@ -1,6 +1,8 @@
 //! What is told of what depends on what is dropped: as PostgreSQL 15 tells it.
 
-use super::client::{Client, database};
+use super::client::{Client, database, database_in};
+use std::sync::Arc;
+use vellum_io::MemoryDirectory;
 
 fn family() -> Client {
     let mut client = Client::new();
@@ -231,4 +233,115 @@ fn temporary_tables_go_together() {
     assert_eq!(client.state("select * from w"), "42P01");
     client.ok("select * from k; create temp view x as select * from k; discard temp");
     assert_eq!(client.state("select * from k"), "42P01");
+}
+
+/// Symptom: the index went and the foreign key stayed: `XX000` where it was looked at, and the database could not be opened again.
+#[test]
+fn regress_a_foreign_key_keeps_the_columns_that_its_index_includes() {
+    let directory = Arc::new(MemoryDirectory::new());
+    let database = database_in(&directory);
+    let mut client = Client::of(&database);
+    client.ok(
+        "create type mood as enum ('sad'); create domain small as int;
+         create table p (a int, c int, m mood, d small, primary key (a) include (c, m, d), u int);
+         create unique index on p (u) include (c);
+         create table ch (a int references p (a), u int references p (u));
+         insert into p values (1, 2, 'sad', 3, 4); insert into ch values (1, 4)",
+    );
+    let on_key = "constraint ch_a_fkey on table ch depends on index p_pkey";
+    let on_index = "constraint ch_u_fkey on table ch depends on index p_u_c_idx";
+    for (sql, what, lines) in [
+        (
+            "alter table p drop column c",
+            "column c of table p",
+            &[on_key, on_index][..],
+        ),
+        (
+            "drop type mood",
+            "type mood",
+            &["column m of table p depends on type mood", on_key],
+        ),
+        (
+            "drop domain small",
+            "type small",
+            &["column d of table p depends on type small", on_key],
+        ),
+    ] {
+        let (message, detail) = refused(&mut client, sql);
+        let expected = format!("cannot drop {what} because other objects depend on it");
+        assert_eq!(message, expected);
+        assert_eq!(detail, lines.join("\n"), "{sql}");
+    }
+    let notices = client.hear("drop type mood cascade").notices;
+    assert_eq!(notices, ["drop cascades to 2 other objects"]);
+    let notices = client.hear("alter table p drop column c cascade").notices;
+    assert_eq!(
+        notices,
+        ["drop cascades to constraint ch_u_fkey on table ch"]
+    );
+    client.ok("insert into p values (1, 3, 4); insert into ch values (7, 8)");
+    drop((client, database));
+    let database = database_in(&directory);
+    assert_eq!(database.keys_left_out(), [""; 0]);
+    assert_eq!(Client::of(&database).ok("select count(*) from p, ch"), "4");
+}
+
+/// What an earlier build could leave behind.
+#[test]
+fn a_foreign_key_whose_target_is_gone_is_left_out_when_the_database_is_opened() {
+    let directory = Arc::new(MemoryDirectory::new());
+    let database = database_in(&directory);
+    let mut client = Client::of(&database);
+    client.ok("create table p (a int primary key); create table ch (a int references p, b int)");
+    assert_eq!(client.state("insert into ch values (1)"), "23503");
+    let oid: u32 = client.ok("select 'p'::regclass::oid").parse().unwrap();
+    let removed = database.engine().retry(|transaction| {
+        let table = transaction.table("sql.catalog")?;
+        let mut key = vec![2];
+        key.extend_from_slice(&oid.to_be_bytes());
+        transaction.delete(&table, &key)
+    });
+    assert!(removed.unwrap());
+    drop((client, database));
+    for left_out in [&["ch_a_fkey of public.ch"][..], &[]] {
+        let database = database_in(&directory);
+        assert_eq!(database.keys_left_out(), left_out);
+        let mut client = Client::of(&database);
+        // Whatever is said of the table, it is kept without the key.
+        client.ok("insert into ch values (1); alter table ch alter b set default 1");
+    }
+}
+
+/// Symptom: the view was kept, and `42803` from then on.
+#[test]
+fn regress_a_primary_key_is_kept_by_views_that_group_by_it() {
+    let mut client = Client::new();
+    client.ok(
+        "create table t (id int, n text, c int, primary key (id) include (c));
+         create view v as select id, n, count(*) from t group by id;
+         create view w as select v.id, t.n from v, t;
+         create view other as select n, count(*) from t group by n;
+         create table r (id int references t)",
+    );
+    for (sql, what) in [
+        (
+            "alter table t drop constraint t_pkey",
+            "constraint t_pkey on table t",
+        ),
+        ("alter table t drop column c", "column c of table t"),
+    ] {
+        let (message, detail) = refused(&mut client, sql);
+        let expected = format!("cannot drop {what} because other objects depend on it");
+        assert_eq!(message, expected);
+        let lines = [
+            "constraint r_id_fkey on table r depends on index t_pkey",
+            "view v depends on constraint t_pkey on table t",
+            "view w depends on view v",
+        ];
+        assert_eq!(detail, lines.join("\n"), "{sql}");
+    }
+    let notices = client.hear("alter table t drop column c cascade").notices;
+    assert_eq!(notices, ["drop cascades to 3 other objects"]);
+    client.ok("insert into r values (1); select * from other");
+    assert_eq!(client.state("select * from v"), "42P01");
 }

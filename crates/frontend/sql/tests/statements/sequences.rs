@@ -1,6 +1,6 @@
 //! Sequences and identities that are altered, beyond what the corpus `sequences_altered` has: several sessions, restarts, what is told.
 
-use super::client::{Client, database, database_in};
+use super::client::{Client, Heard, database, database_in};
 use std::sync::Arc;
 use vellum_io::{Call, MemoryDirectory, PowerCut, SimulatedDirectory};
 
@@ -220,4 +220,120 @@ fn volatile_defaults_of_added_columns_are_computed_for_each_row() {
     a.ok("begin; alter table t add column r float8 default random(); rollback");
     assert_eq!(a.state("select r from t"), "42703");
     assert_eq!(a.ok(read), "20000|20000|1|20000|1");
+}
+
+const TO_ALL: &str = "grant usage on all sequences in schema public to bob";
+
+/// The next value of a sequence behind a restart, of which 100 were drawn before, and in whose table is one row more.
+#[track_caller]
+fn goes_on_after_a_restart(directory: &Arc<MemoryDirectory>) {
+    let database = database_in(directory);
+    let mut client = Client::of(&database);
+    client.ok("insert into t values (default)");
+    let last: i64 = client.ok("select max(id) from t").parse().unwrap();
+    assert!(last > 101, "{last}");
+}
+
+/// Symptom: `23505` after a restart: what another session had drawn was forgotten, as the sequence was not there yet at the savepoint.
+#[test]
+fn regress_rollback_to_keeps_the_values_of_sequences_that_others_have_made_since() {
+    let directory = Arc::new(MemoryDirectory::new());
+    let database = database_in(&directory);
+    let (mut a, mut b) = (Client::of(&database), Client::of(&database));
+    a.ok("create role bob; begin; select 1; savepoint s");
+    b.ok("create table t (id serial primary key)");
+    b.ok("insert into t select nextval('t_id_seq') from generate_series(1, 100)");
+    a.ok(TO_ALL);
+    a.ok("rollback to s");
+    assert_eq!(b.ok("insert into t values (default) returning id"), "101");
+    a.ok("commit");
+    drop((a, b, database));
+    goes_on_after_a_restart(&directory);
+}
+
+/// The same where a definition is run a third time, and its first try knew nothing of the sequence.
+#[test]
+fn regress_a_definition_that_is_run_again_keeps_the_values_of_sequences_that_it_has_come_to_know() {
+    let directory = Arc::new(MemoryDirectory::new());
+    let database = database_in(&directory);
+    let [mut a, mut b, mut c, mut d] = [1, 2, 3, 4].map(|pid| Client::of_session(&database, pid));
+    let waits_for = |client: &mut Client, pid: &str| {
+        while client.ok("select pg_blocking_pids(1)") != format!("{{{pid}}}") {
+            std::thread::yield_now();
+        }
+    };
+    b.ok("create role bob; create sequence first");
+    b.ok("begin; grant usage on sequence first to bob");
+    let waiter = std::thread::spawn(move || {
+        let done = a.session.simple_query(TO_ALL, &mut Heard::default());
+        assert!(done.is_ok(), "{done:?}");
+        a
+    });
+    waits_for(&mut d, "2");
+    d.ok("create table t (id serial primary key); create sequence last");
+    d.ok("insert into t select nextval('t_id_seq') from generate_series(1, 100)");
+    c.ok("begin; grant usage on sequence last to bob");
+    b.ok("commit");
+    waits_for(&mut d, "3");
+    assert_eq!(d.ok("insert into t values (default) returning id"), "101");
+    c.ok("commit");
+    let a = waiter.join().unwrap();
+    drop((a, b, c, d, database));
+    goes_on_after_a_restart(&directory);
+}
+
+/// Symptom: `42P01` in whatever had drawn from it.
+#[test]
+fn regress_drop_identity_tells_who_reads_its_sequence() {
+    let database = database();
+    let (mut a, mut b) = (Client::of(&database), Client::of(&database));
+    a.ok("create table t (id int generated always as identity); create table u (a int default nextval('t_id_seq'))");
+    let error = a.failure("alter table t alter id drop identity");
+    assert_eq!(error.sqlstate().to_string(), "2BP01");
+    assert_eq!(
+        error.message(),
+        "cannot drop sequence t_id_seq because other objects depend on it"
+    );
+    assert_eq!(
+        error.fields().detail.as_deref(),
+        Some("default value for column a of table u depends on sequence t_id_seq")
+    );
+    // Whoever changes it is waited for.
+    a.ok("drop table u; begin; alter sequence t_id_seq restart with 7");
+    b.ok("set lock_timeout = 50");
+    assert_eq!(b.state("alter table t alter id drop identity"), "55P03");
+    a.ok("commit");
+    b.ok("alter table t alter id drop identity; insert into t values (1)");
+}
+
+/// Symptom: who came behind the restart had another gate than who had waited for it, and two changed the sequence at once.
+#[test]
+fn regress_a_sequence_that_was_started_again_is_changed_by_one_at_a_time() {
+    let database = database();
+    let [mut a, mut b, c] = [1, 2, 3].map(|pid| Client::of_session(&database, pid));
+    a.ok("create sequence s");
+    a.ok("begin; alter sequence s restart with 7");
+    b.ok("begin");
+    let aside = |mut client: Client, sql: &'static str| {
+        std::thread::spawn(move || {
+            client.ok(sql);
+            client
+        })
+    };
+    let until = |client: &mut Client, waiting: &str| {
+        let sql = "select pid, locktype from pg_locks where not granted";
+        while client.ok(sql) != waiting {
+            std::thread::yield_now();
+        }
+    };
+    let mut watch = Client::of(&database);
+    let b = aside(b, "alter sequence s increment 2");
+    until(&mut watch, "2|relation");
+    a.ok("commit");
+    let mut b = b.join().unwrap();
+    let c = aside(c, "alter sequence s increment 3");
+    until(&mut watch, "3|relation");
+    b.ok("commit");
+    c.join().unwrap();
+    assert_eq!(a.ok("select nextval('s'), nextval('s')"), "7|10");
 }

@@ -1,8 +1,9 @@
 //! Statistics, and what they are used for.
 
-use super::client::{Client, database_in};
+use super::client::{Client, database, database_in};
 use std::sync::Arc;
 use vellum_io::MemoryDirectory;
+use vellum_sql::SqlDatabase;
 
 fn filled(client: &mut Client) {
     client.ok("CREATE TABLE few (id int PRIMARY KEY, name text)");
@@ -118,4 +119,86 @@ fn explain_analyze_runs_and_tells_what_came() {
     assert_eq!(client.ok("SELECT count(*) FROM many"), "2995");
     client.ok("EXPLAIN (ANALYZE off) DELETE FROM many WHERE id <= 50");
     assert_eq!(client.ok("SELECT count(*) FROM many"), "2995");
+}
+
+/// A query that wants statistics of both tables.
+const WANTS: &str = "SELECT count(*) FROM many m, few f WHERE m.few = f.id + 0";
+
+/// How many tables statistics are kept of.
+fn kept(database: &SqlDatabase) -> usize {
+    let count = database.engine().retry(|transaction| {
+        let table = transaction.table("sql.statistics")?;
+        transaction.count(&table, ..)
+    });
+    usize::try_from(count.unwrap()).unwrap()
+}
+
+/// Symptom: `40001` whenever the transaction was tried: the row of what its own query had found was newer than its snapshot.
+#[test]
+fn regress_who_keeps_its_snapshot_drops_a_table_that_it_has_asked() {
+    let database = database();
+    let mut client = Client::of(&database);
+    filled(&mut client);
+    client.ok("BEGIN ISOLATION LEVEL REPEATABLE READ");
+    client.ok("CREATE TEMP TABLE x ON COMMIT DROP AS SELECT id FROM few");
+    assert_eq!(
+        client.ok("SELECT count(*) FROM x, many m WHERE m.few = x.id + 0"),
+        "3000"
+    );
+    client.ok("COMMIT");
+    client.ok("BEGIN ISOLATION LEVEL REPEATABLE READ");
+    assert_eq!(client.ok(WANTS), "3000");
+    assert_eq!(kept(&database), 2);
+    client.ok("DROP TABLE many; DROP TABLE few; COMMIT");
+    assert_eq!(kept(&database), 0);
+}
+
+#[test]
+fn statistics_are_kept_of_tables_that_all_sessions_have_and_that_last() {
+    let directory = Arc::new(MemoryDirectory::new());
+    let database = database_in(&directory);
+    let mut client = Client::of(&database);
+    client.ok("BEGIN");
+    filled(&mut client);
+    assert_eq!(client.ok(WANTS), "3000");
+    client.ok("ANALYZE many; ROLLBACK; CREATE TEMP TABLE t AS SELECT 1 AS id; ANALYZE t");
+    assert_eq!(kept(&database), 0);
+    filled(&mut client);
+    client.ok("BEGIN; ANALYZE; ROLLBACK");
+    assert_eq!(kept(&database), 2);
+    // As a crash leaves it that comes between the commit of a DROP and what follows.
+    let left = database.engine().retry(|transaction| {
+        let table = transaction.table("sql.statistics")?;
+        transaction.upsert(
+            &table,
+            &1_000_000u32.to_be_bytes(),
+            b"of a table that is gone",
+        )
+    });
+    left.unwrap();
+    drop((client, database));
+    let database = database_in(&directory);
+    assert_eq!(kept(&database), 2);
+    let told = Client::of(&database).ok("SELECT reltuples FROM pg_class WHERE relname = 'many'");
+    assert_eq!(told, "3000");
+}
+
+/// Symptom: `40001`, which lost a whole block, and DROP TABLE waited for a transaction that had only analyzed.
+#[test]
+fn regress_analyze_is_in_nobodys_way_and_nobody_in_its() {
+    let database = database();
+    let (mut a, mut b) = (Client::of(&database), Client::of(&database));
+    filled(&mut a);
+    b.ok("SET lock_timeout = 50");
+    a.ok("BEGIN ISOLATION LEVEL REPEATABLE READ; SELECT 1");
+    b.ok(WANTS);
+    a.ok("ANALYZE many");
+    b.ok("ANALYZE many");
+    a.ok("ANALYZE; COMMIT; BEGIN; ANALYZE many");
+    b.ok("DROP TABLE many");
+    // What is gone gets none.
+    a.ok("COMMIT; BEGIN ISOLATION LEVEL REPEATABLE READ; SELECT 1");
+    b.ok("DROP TABLE few");
+    a.ok("ANALYZE few; COMMIT");
+    assert_eq!(kept(&database), 0);
 }

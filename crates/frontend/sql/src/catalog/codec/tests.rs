@@ -4,7 +4,8 @@
 use super::*;
 use vellum_row::{Column, Type, Typmod};
 
-fn table_with(indexes: Vec<Index>) -> Relation {
+/// A table of two columns, `a` and `b`.
+pub(in crate::catalog) fn table_with(indexes: Vec<Index>) -> Relation {
     let column = |name: &str, ty| Column::new(name, ty, Typmod::NONE, true);
     let columns = vec![column("a", Type::Text), column("b", Type::Int4)];
     let table = Table {
@@ -24,7 +25,7 @@ fn table_with(indexes: Vec<Index>) -> Relation {
         name: "t".into(),
         owner: "v".into(),
         generation: 1,
-        runtime: Runtimes::default().of(7),
+        runtime: Arc::default(),
         acl: None,
         column_acls: Vec::new(),
         kind: Kind::Table(Box::new(table)),
@@ -36,10 +37,11 @@ fn rows_of_a_later_version_are_told_from_damaged_ones() {
     let mut row = encode_relation(&table_with(Vec::new())).unwrap();
     assert!(!is_newer(&row) && !is_newer(&[]) && !is_newer(&[0]));
     row[0] = VERSIONS.end() + 1;
-    assert!(is_newer(&row) && decode_relation(7, &row, &Runtimes::default()).is_none());
+    assert!(is_newer(&row) && decode_relation(7, &row).is_none());
 }
 
-fn index(columns: Vec<IndexColumn>) -> Index {
+/// A unique index.
+pub(in crate::catalog) fn index(columns: Vec<IndexColumn>) -> Index {
     Index {
         oid: 9,
         name: "i".into(),
@@ -84,7 +86,7 @@ fn index_bytes(relation: &Relation) -> Vec<u8> {
 }
 
 fn read_back(bytes: &[u8]) -> Vec<Arc<Index>> {
-    let relation = decode_relation(7, bytes, &Runtimes::default()).unwrap();
+    let relation = decode_relation(7, bytes).unwrap();
     relation.table().unwrap().indexes.clone()
 }
 
@@ -122,7 +124,7 @@ fn expressions_predicates_and_included_columns_are_read_back() {
     assert_eq!(read[0].include, [ColumnId(1)]);
     assert!(read[0].unique && !read[0].nulls_distinct);
     for length in 0..bytes.len() {
-        let cut = decode_relation(7, &bytes[..length], &Runtimes::default());
+        let cut = decode_relation(7, &bytes[..length]);
         assert!(cut.is_none(), "{length} bytes of {}", bytes.len());
     }
 }
@@ -152,7 +154,7 @@ fn the_timing_of_constraints_is_read_back() {
     let expected = table.foreign_keys.clone();
     let bytes = encode_relation(&relation).unwrap();
     assert_eq!(bytes[0], VERSION_WITH_TIMING);
-    let read = decode_relation(7, &bytes, &Runtimes::default()).unwrap();
+    let read = decode_relation(7, &bytes).unwrap();
     let table = read.table().unwrap();
     assert_eq!(table.foreign_keys, expected);
     assert_eq!(table.indexes[0].timing, Timing::Deferred);
@@ -175,10 +177,10 @@ fn views_without_options_are_written_as_before_and_others_are_read_back() {
     relation.kind = Kind::View(view.clone());
     let bytes = encode_relation(&relation).unwrap();
     assert_eq!(bytes[0], VERSION_WITH_DOMAINS);
-    let read = decode_relation(7, &bytes, &Runtimes::default()).unwrap();
+    let read = decode_relation(7, &bytes).unwrap();
     assert!(matches!(read.kind, Kind::View(read) if read == view));
     for length in 0..bytes.len() {
-        let cut = decode_relation(7, &bytes[..length], &Runtimes::default());
+        let cut = decode_relation(7, &bytes[..length]);
         assert!(cut.is_none(), "{length} bytes of {}", bytes.len());
     }
 }
@@ -197,7 +199,7 @@ fn methods_classes_and_options_are_read_back() {
     let options = table.options.clone();
     let bytes = encode_relation(&relation).unwrap();
     assert_eq!(bytes[0], VERSION_WITH_OPTIONS);
-    let read = decode_relation(7, &bytes, &Runtimes::default()).unwrap();
+    let read = decode_relation(7, &bytes).unwrap();
     let table = read.table().unwrap();
     assert_eq!(table.options, options);
     let index = &table.indexes[0];
@@ -206,7 +208,7 @@ fn methods_classes_and_options_are_read_back() {
         (Method::Gin, &own.columns, &own.options)
     );
     for length in 0..bytes.len() {
-        let cut = decode_relation(7, &bytes[..length], &Runtimes::default());
+        let cut = decode_relation(7, &bytes[..length]);
         assert!(cut.is_none(), "{length} bytes of {}", bytes.len());
     }
 }
@@ -252,7 +254,7 @@ fn what_is_marked_and_switched_off_is_read_back() {
     let expected = table.foreign_keys.clone();
     let bytes = encode_relation(&relation).unwrap();
     assert_eq!(bytes[0], VERSION_WITH_MARKS);
-    let read = decode_relation(7, &bytes, &Runtimes::default()).unwrap();
+    let read = decode_relation(7, &bytes).unwrap();
     assert_eq!(read.column_acls, relation.column_acls);
     let table = read.table().unwrap();
     assert_eq!(table.foreign_keys, expected);
@@ -264,7 +266,7 @@ fn what_is_marked_and_switched_off_is_read_back() {
     );
     assert!(index.marks.identity && index.unique);
     for length in 0..bytes.len() {
-        let cut = decode_relation(7, &bytes[..length], &Runtimes::default());
+        let cut = decode_relation(7, &bytes[..length]);
         assert!(cut.is_none(), "{length} bytes of {}", bytes.len());
     }
 }

@@ -1,0 +1,163 @@
+//! Definitions under repeatable read: their image of the catalog is as old as their snapshot, whatever others have committed since.
+
+use super::client::{Client, Heard, database};
+
+/// A transaction whose snapshot is drawn.
+const BEGIN: &str = "begin isolation level repeatable read; select 1";
+
+/// Symptom: the schema went, and what others had made in it stayed, in no schema.
+#[test]
+fn regress_a_schema_that_others_have_made_something_in_is_not_dropped() {
+    for made in [
+        "create table s.t (n int)",
+        "create type s.mood as enum ('sad')",
+        "create sequence s.sq",
+        "create view s.v as select 1 as n",
+        "alter table t set schema s",
+        "create extension pgcrypto schema s",
+    ] {
+        for change in [
+            "drop schema s",
+            "drop schema s cascade",
+            "alter schema s rename to r",
+            "drop owned by ann",
+            "drop owned by ann cascade",
+        ] {
+            let database = database();
+            let (mut a, mut b) = (Client::of(&database), Client::of(&database));
+            a.ok("create role ann; create schema s authorization ann; create table t (n int)");
+            a.ok(BEGIN);
+            b.ok(made);
+            assert_eq!(a.state(change), "40001", "{made}; {change}");
+            a.ok("rollback");
+            let state = match change.ends_with('s') || change.ends_with("ann") {
+                true => "2BP01",
+                false => "00000",
+            };
+            let done = a.session.simple_query(change, &mut Heard::default());
+            let told =
+                done.map_or_else(|error| error.sqlstate().to_string(), |_| "00000".to_owned());
+            let renames_extension = change.contains("rename") && made.contains("extension");
+            let state = if renames_extension { "0A000" } else { state };
+            assert_eq!(told, state, "{made}; {change}");
+        }
+    }
+}
+
+/// The same where the statement begins its transaction, and waits.
+#[test]
+fn regress_a_schema_is_not_dropped_by_who_has_waited_for_what_is_in_it() {
+    let database = database();
+    let (mut a, mut b) = (Client::of(&database), Client::of_session(&database, 2));
+    a.ok("create schema s");
+    a.ok("begin; create table s.t (n int)");
+    let waiter = std::thread::spawn(move || {
+        b.ok("set default_transaction_isolation = 'repeatable read'");
+        b.state("drop schema s cascade")
+    });
+    while a.ok("select count(*) from pg_locks where not granted") == "0" {
+        std::thread::yield_now();
+    }
+    a.ok("commit");
+    assert_eq!(waiter.join().unwrap(), "40001");
+    assert_eq!(a.ok("select count(*) from s.t"), "0");
+}
+
+/// What the transaction has made or moved itself is known to it.
+#[test]
+fn a_schema_goes_with_what_its_own_transaction_has_made_in_it() {
+    let database = database();
+    let (mut a, mut b) = (Client::of(&database), Client::of(&database));
+    a.ok("create schema s; create schema r; create table s.t (n int); create table s.u (n int)");
+    a.ok("create extension pgcrypto schema s");
+    a.ok(BEGIN);
+    b.ok("create table other (n int)");
+    a.ok("alter table s.t set schema r; drop table s.u; create table s.v (n int)");
+    a.ok("alter extension pgcrypto set schema r; drop schema s cascade; commit");
+    assert_eq!(a.ok("select count(*) from r.t"), "0");
+    assert_eq!(b.state("select * from s.v"), "42P01");
+}
+
+/// Symptom: what was said of what is made in the schema was kept when it was gone, and kept its roles.
+#[test]
+fn regress_a_schema_waits_for_what_is_said_of_what_is_made_in_it() {
+    let database = database();
+    let (mut a, mut b) = (Client::of(&database), Client::of(&database));
+    a.ok("create schema s; create role ann; set lock_timeout = 50");
+    b.ok("begin; alter default privileges in schema s grant select on tables to ann");
+    assert_eq!(a.state("drop schema s"), "55P03");
+    b.ok("commit");
+    a.ok("drop schema s; drop role ann");
+}
+
+/// Symptom: what had come to read it was kept, and failed from then on (`42P01`).
+#[test]
+fn regress_a_relation_that_others_have_come_to_read_is_not_dropped() {
+    for (made, change, then) in [
+        ("create view v as select n from t", "drop table t", "2BP01"),
+        (
+            "create view v as select n from t",
+            "alter table t drop n",
+            "2BP01",
+        ),
+        (
+            "create view v as select n from t",
+            "alter table t alter n type text",
+            "0A000",
+        ),
+        (
+            "create view v as select n, count(*) from t group by id",
+            "alter table t drop constraint t_pkey",
+            "2BP01",
+        ),
+        (
+            "create view v as select n from t",
+            "alter table t rename to u",
+            "",
+        ),
+        (
+            "create view v as select n from t",
+            "alter table t rename n to m",
+            "",
+        ),
+        ("create view v as select * from w", "drop view w", "2BP01"),
+        (
+            "create view v as select last_value from sq",
+            "drop sequence sq",
+            "2BP01",
+        ),
+        (
+            "create table v (n int default nextval('sq'))",
+            "drop sequence sq",
+            "2BP01",
+        ),
+        (
+            "create domain v as int default nextval('sq')",
+            "drop sequence sq",
+            "2BP01",
+        ),
+        (
+            "create table v (n int default nextval('sq'))",
+            "alter sequence sq rename to q",
+            "",
+        ),
+        (
+            "alter view w alter n set default nextval('sq')",
+            "drop sequence sq",
+            "2BP01",
+        ),
+    ] {
+        let database = database();
+        let (mut a, mut b) = (Client::of(&database), Client::of(&database));
+        a.ok("create table t (id int primary key, n int); create view w as select 1 as n; create sequence sq");
+        a.ok(BEGIN);
+        b.ok(made);
+        assert_eq!(a.state(change), "40001", "{made}; {change}");
+        a.ok("rollback");
+        if then.is_empty() {
+            a.ok(change);
+        } else {
+            assert_eq!(a.state(change), then, "{made}; {change}");
+        }
+    }
+}
