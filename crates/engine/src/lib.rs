@@ -99,7 +99,7 @@ pub use vellum_io::outlive_file_limits;
 pub use vellum_table::{KeyDescription, KeyPart, Source};
 pub use vellum_txn::Touched;
 pub use verify::{
-    Finding, IndexReport, Inspection, LogReport, PagesReport, Recovery, Report, TableReport,
+    EntrySums, Finding, IndexReport, Inspection, LogReport, PagesReport, Recovery, Report, TableReport,
     TreeReport, inspect_directory, verify_directory, verify_path,
 };
 pub use version_budget::{VersionPolicy, Withdrawn};

@@ -4,6 +4,7 @@
 //! | --- | --- |
 //! | commands and their options | args.rs |
 //! | what `verify` and `stat` print | report.rs |
+//! | names of SQL, and its indexes | relations.rs |
 //! | rows as text | dump.rs, escape.rs |
 //! | a server | serve.rs |
 //! | statements in this process | shell |
@@ -26,6 +27,7 @@ mod args;
 mod dump;
 mod escape;
 mod exit;
+mod relations;
 mod report;
 mod serve;
 mod shell;
@@ -33,6 +35,7 @@ mod shell;
 use args::{Arguments, Command, Memory, Open};
 use clap::Parser;
 use exit::Failure;
+use relations::Relations;
 use std::io::{self, BufWriter, Write};
 use std::path::Path;
 use std::process::ExitCode;
@@ -75,9 +78,11 @@ fn run(command: &Command, out: &mut dyn Write) -> Result<bool, Failure> {
             json,
             memory,
         } => {
-            let report = inspect(directory, memory, true)?;
+            let mut report = inspect(directory, memory, true)?;
+            relations::verify(directory, memory, &mut report)?;
             if *json {
-                writeln!(out, "{:#}", report::json(directory, &report))?;
+                let relations = Relations::reported(directory, memory, &report);
+                writeln!(out, "{:#}", report::json(directory, &report, &relations))?;
             } else {
                 report::write_verified(out, directory, &report)?;
             }
@@ -89,10 +94,11 @@ fn run(command: &Command, out: &mut dyn Write) -> Result<bool, Failure> {
             memory,
         } => {
             let report = inspect(directory, memory, false)?;
+            let relations = Relations::reported(directory, memory, &report);
             if *json {
-                writeln!(out, "{:#}", report::json(directory, &report))?;
+                writeln!(out, "{:#}", report::json(directory, &report, &relations))?;
             } else {
-                report::write_figures(out, directory, &report)?;
+                report::write_figures(out, directory, &report, &relations)?;
             }
             Ok(report.is_sound() && report.is_complete())
         }

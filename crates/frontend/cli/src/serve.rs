@@ -2,6 +2,7 @@
 
 use crate::args::{Arguments, VersionLimit};
 use crate::exit::Failure;
+use crate::relations::unreadable;
 use clap::{Arg, Args, Command, CommandFactory};
 use std::ffi::{OsStr, OsString};
 use std::io::Write;
@@ -210,6 +211,7 @@ pub fn run(options: &Options, out: &mut dyn Write) -> Result<bool, Failure> {
     let failed = |error: StartError| match error {
         StartError::Settings(error) => Failure::usage(error.to_string()),
         StartError::Database { error, .. } => Failure::database(&data, error),
+        StartError::Catalog(error) => unreadable(&data, &error),
         other => Failure::failed(other.to_string()),
     };
     // Before anything is said: whoever reads it may send one.

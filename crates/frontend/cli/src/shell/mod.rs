@@ -25,6 +25,7 @@ mod terminal;
 
 use crate::args::version_policy;
 use crate::exit::Failure;
+use crate::relations::unreadable;
 use clap::Args;
 use interrupt::Interrupts;
 use listen::Listener;
@@ -128,7 +129,8 @@ pub fn run(options: &Options, out: &mut dyn Write) -> Result<bool, Failure> {
     let engine = Database::open(&options.data, config)
         .map_err(|error| Failure::database(&options.data, error))?;
     let failed = |error: SqlError| Failure::failed(error.to_string());
-    let database = SqlDatabase::open(engine).map_err(failed)?;
+    let database = SqlDatabase::open(engine);
+    let database = database.map_err(|error| unreadable(&options.data, &error))?;
     let spill = options.data.join("spill");
     // What a process left behind that was killed.
     let _ = std::fs::remove_dir_all(&spill);

@@ -53,5 +53,6 @@ mod settings;
 mod statistics;
 mod stress;
 mod temporary;
+mod verified;
 mod views;
 mod waits;
