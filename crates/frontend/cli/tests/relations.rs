@@ -144,9 +144,15 @@ fn tables_and_indexes_are_called_as_they_are_in_sql() {
         assert_eq!(rows(name), count, "{name}");
     }
     assert_eq!(
-        world.vellum(&["dump", "db", "--table", "orders"]).status.code(),
+        world
+            .vellum(&["dump", "db", "--table", "orders"])
+            .status
+            .code(),
         Some(1)
     );
     let all = told(&world.vellum(&["dump", "db", "--limit", "1"]));
-    assert!(all.contains(" (public.people, index people_name)\n"), "{all}");
+    assert!(
+        all.contains(" (public.people, index people_name)\n"),
+        "{all}"
+    );
 }

@@ -224,7 +224,11 @@ impl Check<'_> {
                     Ok(false) => {}
                     Err(error) => {
                         let of = format!("index {:?} of {object}", &*index.name);
-                        self.tell(&of, &format!("what row {} makes", Finding::shown(row_key)), error)?;
+                        self.tell(
+                            &of,
+                            &format!("what row {} makes", Finding::shown(row_key)),
+                            error,
+                        )?;
                         expected[number] = None;
                     }
                 }
@@ -266,7 +270,11 @@ impl Check<'_> {
             let row = RowRef::Stored(table.schema.view(bytes)?);
             let makes = rows::entry(keys, row, row_key, &mut key, &mut value)?;
             if makes && !(reader.get_into(entries, &key, &mut other)? && other == value) {
-                self.found(of, &format!("entry of row {}", Finding::shown(row_key)), (1, 0));
+                self.found(
+                    of,
+                    &format!("entry of row {}", Finding::shown(row_key)),
+                    (1, 0),
+                );
             }
         }
         let (mut row, mut made) = (Vec::new(), Vec::new());
@@ -282,7 +290,11 @@ impl Check<'_> {
                 _ => false,
             };
             if !agrees {
-                self.found(of, &format!("row of entry {}", Finding::shown(entry)), (1, 0));
+                self.found(
+                    of,
+                    &format!("row of entry {}", Finding::shown(entry)),
+                    (1, 0),
+                );
             }
         }
         Ok(())

@@ -114,7 +114,10 @@ fn a_row_under_the_key_of_another_one_is_found_and_one_that_cannot_be_read() {
         transaction.replace(rows, &last, &value).map(drop)
     });
     assert_eq!(found.len(), 1, "{found:#?}");
-    assert_tells(&found, &["table \"public.people\": data: row ", "of another one"]);
+    assert_tells(
+        &found,
+        &["table \"public.people\": data: row ", "of another one"],
+    );
     let found = found_after("logged", None, |transaction, rows| {
         let (key, value) = first(transaction, rows);
         transaction.replace(rows, &key, &value[..1]).map(drop)
