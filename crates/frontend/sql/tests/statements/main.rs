@@ -2,6 +2,7 @@
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
 mod advisory;
+mod backups;
 mod blocks;
 mod catalogs;
 mod changes;
