@@ -144,7 +144,7 @@ impl Server {
         let database = SqlDatabase::open(engine).map_err(StartError::Catalog)?;
         database.set_password_maker(credentials::keep_password);
         let spill = settings.data.join(SPILL);
-        files::remove_directory(&spill)?;
+        files::empty_directory(&spill)?;
         database.set_spill_directory(spill);
         database.set_spill_bytes_max(match settings.spill_mib_max {
             0 => (files::free_bytes(&settings.data)? / 2).max(SPILL_BYTES_LEAST),
