@@ -101,6 +101,11 @@ fn of_server(shared: &Shared, page: &mut Page) {
                 load(&counts.refused),
             ),
             (
+                "logins_evicted_total",
+                "Logins that were cut off to make way for others.",
+                sessions.evicted(),
+            ),
+            (
                 "logins_failed_total",
                 "Logins that failed.",
                 load(&counts.logins_failed),
