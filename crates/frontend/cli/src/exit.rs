@@ -96,9 +96,11 @@ impl Failure {
     /// An error of a backup.
     pub fn backup(error: Error) -> Self {
         match error {
-            Error::ForeignFormat { .. } => Self::Told {
+            Error::ForeignFormat { file, what } => Self::Told {
                 code: FAILED,
-                message: "the target of a backup must be empty, or not exist".to_owned(),
+                message: format!(
+                    "the target of a backup must be empty, or not exist: {file}: {what}"
+                ),
             },
             Error::Locked { path, pid } => Self::Told {
                 code: LOCKED,

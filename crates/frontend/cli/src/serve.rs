@@ -19,6 +19,9 @@ pub struct Options {
     /// Directory of the database; made if it is not there
     #[arg(long, value_name = "DIR", env = "VELLUM_DATA")]
     data: Option<PathBuf>,
+    /// Make a database where there is none; `false`: it must be there
+    #[arg(long, value_name = "BOOL", env = "VELLUM_CREATE")]
+    create: Option<bool>,
     /// File of settings (TOML; --print-config shows one)
     #[arg(long, value_name = "FILE", env = "VELLUM_CONFIG")]
     config: Option<PathBuf>,
@@ -105,9 +108,12 @@ pub struct Options {
     /// Memory for pages, in MiB; default: a quarter of the memory of the machine, or of the control group
     #[arg(long, value_name = "MIB", env = "VELLUM_POOL_MIB")]
     pool_mib: Option<u64>,
-    /// Most of the log on disk, in MiB
+    /// Most of the log on disk, in MiB; 256 at least
     #[arg(long, value_name = "MIB", env = "VELLUM_LOG_MIB_MAX")]
     log_mib_max: Option<u64>,
+    /// Most of the data file, in GiB
+    #[arg(long, value_name = "GIB", env = "VELLUM_DATA_GIB_MAX")]
+    data_gib_max: Option<u64>,
     /// Most of the temporary files of queries together, in MiB; default: half of what is free on their disk at the start, 256 at least
     #[arg(long, value_name = "MIB", env = "VELLUM_SPILL_MIB_MAX")]
     spill_mib_max: Option<u64>,
@@ -145,6 +151,7 @@ impl Options {
         };
         let s = &mut settings;
         lay(&self.data, &mut s.data);
+        lay(&self.create, &mut s.create);
         lay(&self.listen, &mut s.listen);
         lay(&self.http, &mut s.http);
         lay(&self.unix_socket, &mut s.unix_socket);
@@ -172,6 +179,7 @@ impl Options {
         lay(&self.log_statements_ms, &mut s.log_statements_ms);
         lay(&self.pool_mib, &mut s.pool_mib);
         lay(&self.log_mib_max, &mut s.log_mib_max);
+        lay(&self.data_gib_max, &mut s.data_gib_max);
         lay(&self.spill_mib_max, &mut s.spill_mib_max);
         lay(&self.transactions_max, &mut s.transactions_max);
         lay(&self.versions.version_mib_max, &mut s.version_mib_max);
@@ -200,7 +208,7 @@ pub fn run(options: &Options, out: &mut dyn Write) -> Result<bool, Failure> {
     let told = |error: SettingsError| Failure::usage(error.to_string());
     let settings = options.settings().map_err(told)?;
     if options.print_config {
-        out.write_all(settings.to_toml().as_bytes())?;
+        out.write_all(settings.to_toml().map_err(told)?.as_bytes())?;
         return Ok(true);
     }
     for name in unknown_variables(std::env::vars_os().map(|(name, _)| name)) {

@@ -136,7 +136,9 @@ impl Server {
         settings.check()?;
         let rules = read_rules(&settings)?;
         listen::check(&settings, &rules)?;
-        files::make_directory(&settings.data)?;
+        if settings.create {
+            files::make_directory(&settings.data)?;
+        }
         allow_descriptors(descriptors(settings.connections_max));
         let engine = open_engine(&settings)?;
         // The engine refuses a directory that holds something else, so this one is ours.
