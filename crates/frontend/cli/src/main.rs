@@ -52,12 +52,15 @@ fn main() -> ExitCode {
         crate::complain!("vellum: a limit of file sizes will end it: {error}");
     }
     let mut out = BufWriter::new(io::stdout().lock());
-    let result = run(&arguments.command, &mut out)
-        .and_then(|sound| out.flush().map(|()| sound).map_err(Failure::from));
+    let result = run(&arguments.command, &mut out).and_then(|sound| match out.flush() {
+        // Everything was done that there was to do.
+        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(sound),
+        done => done.map(|()| sound).map_err(Failure::from),
+    });
     match result {
         Ok(true) => ExitCode::SUCCESS,
         Ok(false) => exit::FAILED.into(),
-        // Whoever read the output has seen enough.
+        // Whoever read the output has seen enough: of what only prints. What changes something does not end by it.
         Err(Failure::Output(error)) if error.kind() == io::ErrorKind::BrokenPipe => {
             ExitCode::SUCCESS
         }
