@@ -1,6 +1,6 @@
 //! The handle of an open database.
 
-use crate::background::Background;
+use crate::background::{Background, Work};
 use crate::buffers::KeptBuffers;
 use crate::config::Config;
 use crate::engine::Engine;
@@ -172,6 +172,14 @@ impl Database {
 
     pub(crate) fn engine(&self) -> &Arc<Engine> {
         &self.shared.engine
+    }
+
+    /// What the threads fail to do now.
+    pub(crate) fn background_failures(&self) -> Vec<(Work, StorageError)> {
+        let background = self.shared.background.lock();
+        background
+            .as_ref()
+            .map_or_else(Vec::new, Background::failures)
     }
 
     /// What a layer above keeps with the database (the SQL of `vellum_sql`): the value that is there, or else one that

@@ -5,7 +5,7 @@ use crate::exit::Failure;
 use crate::relations::unreadable;
 use clap::{Arg, Args, Command, CommandFactory};
 use std::ffi::{OsStr, OsString};
-use std::io::Write;
+use std::io::{self, Write};
 use std::path::PathBuf;
 use vellum_server::{LogFormat, Server, Settings, SettingsError, StartError, StopSignals};
 
@@ -222,9 +222,20 @@ pub fn run(options: &Options, out: &mut dyn Write) -> Result<bool, Failure> {
         StartError::Catalog(error) => unreadable(&data, &error),
         other => Failure::failed(other.to_string()),
     };
-    // Before anything is said: whoever reads it may send one.
+    // While it starts they end the process: a recovery may be cut anywhere.
     let signals = StopSignals::new()?;
     let server = Server::start(settings).map_err(&failed)?;
+    // Before anything is said: whoever reads it may send one.
+    signals.serving();
+    if let Err(error) = announce(&server, out) {
+        crate::complain!("vellum: nobody reads where the server listens: {error}");
+    }
+    server.run(signals).map_err(failed)?;
+    Ok(true)
+}
+
+/// Says where the server is, and how to connect.
+fn announce(server: &Server, out: &mut dyn Write) -> io::Result<()> {
     for address in server.addresses() {
         writeln!(out, "listening on {address}")?;
     }
@@ -242,9 +253,7 @@ pub fn run(options: &Options, out: &mut dyn Write) -> Result<bool, Failure> {
         )?;
     }
     writeln!(out, "connect with: {}", server.connect_command())?;
-    out.flush()?;
-    server.run(signals).map_err(failed)?;
-    Ok(true)
+    out.flush()
 }
 
 #[cfg(test)]
