@@ -260,17 +260,55 @@ struct Control {
 
 /// What the threads do.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Work {
+pub enum Work {
+    /// Flush rounds of the log.
     Flush,
+    /// Writing of pages, to make room for others.
     Evict,
+    /// Checkpoints, without which the log fills.
     Checkpoint,
+    /// Rollback of transactions that were given up.
     RollBack,
+    /// Collection of old versions.
     Collect,
+    /// The count of what dropped tables keep.
     CountDropped,
+    /// Old versions out of rows of pages that are to go.
     MakeFatPlain,
+    /// Freeing of copies that a transaction larger than the log has left.
     FreeCopies,
-    /// Failed for good once a thread has panicked.
+    /// To be there: failed for good once a thread has panicked.
     Live,
+}
+
+impl Work {
+    /// All, in the order of their declaration.
+    pub const ALL: [Self; 9] = [
+        Self::Flush,
+        Self::Evict,
+        Self::Checkpoint,
+        Self::RollBack,
+        Self::Collect,
+        Self::CountDropped,
+        Self::MakeFatPlain,
+        Self::FreeCopies,
+        Self::Live,
+    ];
+
+    /// Its name: words joined by underscores.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Flush => "flush",
+            Self::Evict => "evict",
+            Self::Checkpoint => "checkpoint",
+            Self::RollBack => "roll_back",
+            Self::Collect => "collect",
+            Self::CountDropped => "count_dropped",
+            Self::MakeFatPlain => "make_fat_plain",
+            Self::FreeCopies => "free_copies",
+            Self::Live => "thread",
+        }
+    }
 }
 
 /// The first error of each kind of work, until that succeeds again.
@@ -386,6 +424,11 @@ impl Background {
             std::mem::forget(dies);
         })?);
         Ok(())
+    }
+
+    /// What fails now, each with its first error since it last succeeded.
+    pub fn failures(&self) -> Vec<(Work, StorageError)> {
+        self.control.failed.lock().0.clone()
     }
 
     /// Stops the threads and waits for their ends; returns what failed and has not succeeded since.

@@ -1,6 +1,6 @@
 //! The handle of an open database.
 
-use crate::background::Background;
+use crate::background::{Background, Work};
 use crate::buffers::KeptBuffers;
 use crate::config::Config;
 use crate::engine::Engine;
@@ -22,9 +22,14 @@ use vellum_txn::Options;
 
 /// An open database. Cheap to clone; it is closed when the last clone is gone, in good order if no transaction is open then;
 /// else the directory stays locked until the last of them ends, and the next opening recovers.
+///
+/// It belongs to the process that opened it: a child that is forked has none of its threads, shares its files and its lock, and must neither use nor drop it
+/// (`exec` is no harm).
 #[derive(Clone, Debug)]
 pub struct Database {
     shared: Arc<Shared>,
+    /// All handles have it but those of what is attached, which would keep the database open, and itself attached, for ever.
+    hold: Option<Arc<Hold>>,
 }
 
 #[derive(Debug)]
@@ -32,8 +37,28 @@ struct Shared {
     engine: Arc<Engine>,
     tokens: Box<[OnceLock<Arc<SlotToken>>]>,
     background: Mutex<Option<Background>>,
-    /// What a layer above keeps with it.
-    attached: Mutex<Option<Weak<dyn Any + Send + Sync>>>,
+    attached: Mutex<Attached>,
+}
+
+/// What a layer above keeps with a database.
+#[derive(Debug, Default)]
+struct Attached {
+    /// It, as long as somebody has it.
+    known: Option<Weak<dyn Any + Send + Sync>>,
+    /// It, as long as somebody has a handle of the database.
+    kept: Option<Arc<dyn Any + Send + Sync>>,
+}
+
+/// That somebody beside what is attached has a handle. Dropped with the last of these, it lets that go.
+#[derive(Debug)]
+struct Hold {
+    shared: Arc<Shared>,
+}
+
+impl Drop for Hold {
+    fn drop(&mut self) {
+        self.shared.let_attached_go();
+    }
 }
 
 /// What a transaction in a slot shares with the next one there. Each slot has one, so that begin and end touch
@@ -130,13 +155,18 @@ impl Database {
         let slots = usize::from(engine.config.slots_max);
         let tokens = (0..slots).map(|_| OnceLock::new()).collect();
         let background = Mutex::new(background);
+        let shared = Arc::new(Shared {
+            engine,
+            tokens,
+            background,
+            attached: Mutex::default(),
+        });
+        let hold = Hold {
+            shared: shared.clone(),
+        };
         Ok(Self {
-            shared: Arc::new(Shared {
-                engine,
-                tokens,
-                background,
-                attached: Mutex::new(None),
-            }),
+            shared,
+            hold: Some(Arc::new(hold)),
         })
     }
 
@@ -144,26 +174,45 @@ impl Database {
         &self.shared.engine
     }
 
-    /// What a layer above keeps with the database (the SQL of `vellum_sql`): the value that is there, as long as somebody has it, or else one that
-    /// `make` makes. Whoever asks meanwhile waits, so `make` must not ask itself. A value of another type is replaced for those who ask later.
+    /// What the threads fail to do now.
+    pub(crate) fn background_failures(&self) -> Vec<(Work, StorageError)> {
+        let background = self.shared.background.lock();
+        background
+            .as_ref()
+            .map_or_else(Vec::new, Background::failures)
+    }
+
+    /// What a layer above keeps with the database (the SQL of `vellum_sql`): the value that is there, or else one that
+    /// `make` makes. It stays as long as somebody has a handle of the database, or it; the handle that `make` gets, which is for the value itself, does not count.
+    /// Whoever asks meanwhile waits, so `make` must not ask itself. A value of another type is replaced for those who ask later.
     ///
     /// # Errors
     /// What `make` reports.
     pub fn attached<T, E>(
         &self,
-        make: impl FnOnce() -> std::result::Result<Arc<T>, E>,
+        make: impl FnOnce(Self) -> std::result::Result<Arc<T>, E>,
     ) -> std::result::Result<Arc<T>, E>
     where
         T: Any + Send + Sync,
     {
         let mut attached = self.shared.attached.lock();
-        let known = attached.as_ref().and_then(Weak::upgrade);
-        if let Some(known) = known.and_then(|known| known.downcast().ok()) {
+        let known = attached.known.as_ref().and_then(Weak::upgrade);
+        if let Some(known) = known.and_then(|known| known.downcast::<T>().ok()) {
+            if self.hold.is_some() && attached.kept.is_none() {
+                attached.kept = Some(known.clone());
+            }
             return Ok(known);
         }
-        let made = make()?;
+        let made = make(Self {
+            shared: self.shared.clone(),
+            hold: None,
+        })?;
         let shared: Arc<dyn Any + Send + Sync> = made.clone();
-        *attached = Some(Arc::downgrade(&shared));
+        attached.known = Some(Arc::downgrade(&shared));
+        let replaced = std::mem::take(&mut attached.kept);
+        attached.kept = self.hold.is_some().then_some(shared);
+        drop(attached);
+        drop(replaced);
         Ok(made)
     }
 
@@ -340,6 +389,7 @@ impl Database {
     /// # Errors
     /// What the checkpoint reports, and what a thread met and did not get done later, either: the next open recovers.
     pub fn close(self) -> Result<()> {
+        self.shared.let_attached_go();
         self.shared.close()
     }
 
@@ -350,6 +400,12 @@ impl Database {
 }
 
 impl Shared {
+    fn let_attached_go(&self) {
+        // Dropped once it is not locked any more: it has a handle of its own.
+        let kept = self.attached.lock().kept.take();
+        drop(kept);
+    }
+
     fn close(&self) -> Result<()> {
         let background = self.background.lock().take();
         let mut failed = background.map(Background::stop).unwrap_or_default();

@@ -65,6 +65,7 @@ mod database;
 mod engine;
 mod error;
 mod experiment;
+mod health;
 mod holders;
 mod known_tables;
 mod load;
@@ -82,12 +83,14 @@ mod verify;
 mod version_budget;
 mod versions;
 
+pub use background::Work as BackgroundWork;
 pub use config::{Config, Protocol, VersionOptions};
 pub use contention::{Blocker, Newest};
 pub use cursor::Cursor;
 pub use database::{Database, PendingBegin};
 pub use error::{Error, Family, Result};
 pub use experiment::Experiment;
+pub use health::Health;
 pub use holders::{Holder, TransactionId};
 pub use options::{Class, Durability, Isolation, TransactionOptions};
 pub use schema::{Index, Table};
@@ -99,8 +102,8 @@ pub use vellum_io::outlive_file_limits;
 pub use vellum_table::{KeyDescription, KeyPart, Source};
 pub use vellum_txn::Touched;
 pub use verify::{
-    Finding, IndexReport, Inspection, LogReport, PagesReport, Recovery, Report, TableReport,
-    TreeReport, inspect_directory, verify_directory, verify_path,
+    EntrySums, Finding, IndexReport, Inspection, LogReport, PagesReport, Recovery, Report,
+    TableReport, TreeReport, inspect_directory, verify_directory, verify_path,
 };
 pub use version_budget::{VersionPolicy, Withdrawn};
 pub use versions::{OldVersions, TableVersions, Tally, VersionKind, VersionSums};

@@ -22,6 +22,7 @@ mod tests;
 mod walk;
 
 pub use closed::{Inspection, inspect_directory, verify_directory, verify_path};
+pub use indexes::EntrySums;
 
 use crate::background::Maintenance;
 use crate::database::Database;
@@ -74,7 +75,8 @@ impl Report {
         !matches!(self.recovery, Recovery::TooLarge | Recovery::Failed)
     }
 
-    pub(crate) fn find(&mut self, finding: Finding) {
+    /// Adds a finding: of the walk here, or of a layer above that knows what rows mean.
+    pub fn find(&mut self, finding: Finding) {
         if self.findings.len() < FINDINGS_MAX {
             self.findings.push(finding);
         } else {
@@ -218,6 +220,16 @@ impl fmt::Display for Finding {
 }
 
 impl Finding {
+    /// One that is about no page: `values` are what should have been there, and what was.
+    pub fn of_rows(object: &str, what: &str, values: (u64, u64)) -> Self {
+        Self::new(object, None, what, values)
+    }
+
+    /// A key as a finding shows it: what is no printable ASCII is escaped, and its end is left out if it is long.
+    pub fn shown(key: &[u8]) -> String {
+        walk::shown(key)
+    }
+
     pub(crate) fn new(object: &str, page: Option<PageId>, what: &str, values: (u64, u64)) -> Self {
         Self {
             object: object.to_owned(),

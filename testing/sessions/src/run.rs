@@ -228,11 +228,18 @@ fn live(
 /// Looks into the files that a killed server left.
 fn verified(directory: &Path) -> Result<(), String> {
     let inspected = vellum::verify_path(directory, vellum::Inspection::default());
-    let report = inspected.map_err(|error| format!("cannot be verified: {error}"))?;
+    let mut report = inspected.map_err(|error| format!("cannot be verified: {error}"))?;
     if report.is_sound() {
-        return Ok(());
+        let memory = vellum::Inspection::default().memory_bytes;
+        let opened = vellum::Database::open_detached(directory, vellum::Config::default(), memory);
+        let database = opened.map_err(|error| format!("cannot be looked at: {error}"))?;
+        let checked = vellum_sql::verify(&database, &mut |finding| report.find(finding));
+        checked.map_err(|error| format!("its SQL cannot be verified: {error}"))?;
     }
-    Err(format!("is not sound: {report:?}"))
+    match report.is_sound() {
+        true => Ok(()),
+        false => Err(format!("is not sound: {report:?}")),
+    }
 }
 
 /// Runs a workload from processes at a server of its own, life after life on one directory.

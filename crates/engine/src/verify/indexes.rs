@@ -13,14 +13,16 @@ use vellum_btree::overflow::{ChainRef, Reader};
 use vellum_table::KeyDescription;
 use vellum_version::row::{Header, newest};
 
-/// A set of entries, as far as sums tell.
+/// A set of entries, as far as sums tell: what an index has, or what its table's rows make, in whatever order they come.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Sums {
+pub struct EntrySums {
+    /// How many there are.
     pub count: u64,
     hashes: u64,
 }
 
-impl Sums {
+impl EntrySums {
+    /// Takes one in: its key, and what it says of the row that it is about.
     pub fn add(&mut self, entry: &[u8], primary: &[u8]) {
         let mut hasher = DefaultHasher::new();
         // The length keeps the two parts apart.

@@ -6,7 +6,7 @@
 //!   counted in one finding, beside the finding that explains it.
 //! - F3 Memory: a bit a page of the file, and what one leaf or value takes.
 
-use super::indexes::{self, Sums};
+use super::indexes::{self, EntrySums};
 use super::{Finding, IndexReport, PagesReport, Report, TableReport, TreeReport};
 use crate::error::Result;
 use std::cell::RefCell;
@@ -352,7 +352,7 @@ impl Walk<'_> {
         let object = format!("table {name:?}");
         let found = self.found();
         let tree = Tree::open(self.context, entry.root, TreeKind::Rows);
-        let mut expected = vec![Sums::default(); indexes.len()];
+        let mut expected = vec![EntrySums::default(); indexes.len()];
         let (mut value, mut columns) = (Vec::new(), Vec::new());
         // A large value is not gathered whole for entries that its first bytes make.
         let ends = indexes.iter().map(|(_, index)| index.key.value_bytes());
@@ -388,7 +388,7 @@ impl Walk<'_> {
         for ((index_name, index), expected) in indexes.iter().zip(&expected) {
             let of = format!("index {index_name:?} of {object}");
             let index_tree = Tree::open(self.context, index.root, TreeKind::Rows);
-            let mut sums = Sums::default();
+            let mut sums = EntrySums::default();
             let (statistics, rows) = self.rows(&of, &index_tree, &mut |_, key, _, body| {
                 sums.add(key, body);
                 Ok(())

@@ -62,7 +62,7 @@ pub enum Command {
     /// Check everything that can be checked; never writes
     #[command(
         long_about = "Checks a closed database: checksums of all pages in use, trees, rows, large values, the \
-                      catalog, indexes against tables, pages against the allocation bitmaps, the log.\n\n\
+                      catalog, indexes against tables (those of SQL, too, where nothing else is wrong), pages against the allocation bitmaps, the log.\n\n\
                       Never writes. If a recovery is due, it is rehearsed in memory, and what the next open \
                       will find is checked.",
         after_help = "Examples:\n  vellum verify /var/lib/app/db\n  vellum verify --json db | jq .findings"
@@ -95,7 +95,7 @@ pub enum Command {
     },
     /// Print rows as text
     #[command(
-        long_about = "Prints the rows of all tables, or of one, in key order: key, tab, value, a line each. Bytes \
+        long_about = "Prints the rows of all tables, or of one, in key order, as they are stored: key, tab, value, a line each. Bytes \
                       that are no printable ASCII are escaped (\\n, \\t, \\\\, \\xNN). Before each table stands a line \
                       `# table NAME` unless --table is given.\n\n\
                       Never writes, unless --recover is given: a recovery that is due is run in memory.",
@@ -186,7 +186,7 @@ pub struct Open {
 /// Which rows are printed, and how.
 #[derive(Debug, Args)]
 pub struct DumpOptions {
-    /// Only this table
+    /// Only this table: its name in SQL (`people`, `app.people`), or the engine's
     #[arg(long, value_name = "NAME")]
     pub table: Option<String>,
     /// At most so many rows of each table

@@ -3,9 +3,11 @@
 use crate::args::{DumpOptions, Range};
 use crate::escape;
 use crate::exit::Failure;
+use crate::relations::Relations;
 use std::io::Write;
 use std::ops::Bound;
 use vellum::{Database, Transaction, TransactionOptions};
+use vellum_sql::StoredRelation;
 
 /// Prints what was asked for, in one snapshot.
 pub fn write(
@@ -15,14 +17,26 @@ pub fn write(
     range: &Range,
 ) -> Result<(), Failure> {
     let transaction = database.begin_with(TransactionOptions::default().read_only(true))?;
-    let names = match &what.table {
-        Some(name) => vec![name.clone()],
-        None => transaction.tables()?,
-    };
+    let mut names = transaction.tables()?;
+    // What stands in the engine's tables can be printed, whatever the catalog is like.
+    let relations = Relations::of(database).unwrap_or_default();
+    if let Some(name) = &what.table {
+        let storage = match names.contains(name) {
+            true => None,
+            false => relations.storage_of(name),
+        };
+        names = vec![storage.unwrap_or(name).to_owned()];
+    }
     let mut all = true;
     for name in names {
         if what.table.is_none() {
-            writeln!(out, "# table {}", name.escape_debug())?;
+            write!(out, "# table {}", name.escape_debug())?;
+            if let Some(StoredRelation { table, index, .. }) = relations.get(&name) {
+                let of = |index: &String| format!(", index {}", index.escape_debug());
+                let index = index.as_ref().map(of).unwrap_or_default();
+                write!(out, " ({}{index})", table.escape_debug())?;
+            }
+            writeln!(out)?;
         }
         match write_table(out, &transaction, &name, what, range) {
             Ok(()) => {}

@@ -6,7 +6,7 @@
 //! | 1 | something is wrong with the database, or the command failed |
 //! | 2 | the command line makes no sense |
 //! | 3 | the database is open in another process |
-//! | 4 | there is no database, or one of a format that this build does not read |
+//! | 4 | there is no database, or one of a format, or with a catalog of SQL, that this build does not read |
 
 use std::fmt;
 use std::io;
@@ -41,6 +41,14 @@ impl Failure {
     pub fn failed(message: String) -> Self {
         Self::Told {
             code: FAILED,
+            message,
+        }
+    }
+
+    /// No database, or none that this build reads.
+    pub fn no_database(message: String) -> Self {
+        Self::Told {
+            code: NO_DATABASE,
             message,
         }
     }
@@ -88,9 +96,11 @@ impl Failure {
     /// An error of a backup.
     pub fn backup(error: Error) -> Self {
         match error {
-            Error::ForeignFormat { .. } => Self::Told {
+            Error::ForeignFormat { file, what } => Self::Told {
                 code: FAILED,
-                message: "the target of a backup must be empty, or not exist".to_owned(),
+                message: format!(
+                    "the target of a backup must be empty, or not exist: {file}: {what}"
+                ),
             },
             Error::Locked { path, pid } => Self::Told {
                 code: LOCKED,

@@ -4,6 +4,7 @@
 //! | --- | --- |
 //! | commands and their options | args.rs |
 //! | what `verify` and `stat` print | report.rs |
+//! | names of SQL, and its indexes | relations.rs |
 //! | rows as text | dump.rs, escape.rs |
 //! | a server | serve.rs |
 //! | statements in this process | shell |
@@ -26,6 +27,7 @@ mod args;
 mod dump;
 mod escape;
 mod exit;
+mod relations;
 mod report;
 mod serve;
 mod shell;
@@ -33,6 +35,7 @@ mod shell;
 use args::{Arguments, Command, Memory, Open};
 use clap::Parser;
 use exit::Failure;
+use relations::Relations;
 use std::io::{self, BufWriter, Write};
 use std::path::Path;
 use std::process::ExitCode;
@@ -49,12 +52,15 @@ fn main() -> ExitCode {
         crate::complain!("vellum: a limit of file sizes will end it: {error}");
     }
     let mut out = BufWriter::new(io::stdout().lock());
-    let result = run(&arguments.command, &mut out)
-        .and_then(|sound| out.flush().map(|()| sound).map_err(Failure::from));
+    let result = run(&arguments.command, &mut out).and_then(|sound| match out.flush() {
+        // Everything was done that there was to do.
+        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(sound),
+        done => done.map(|()| sound).map_err(Failure::from),
+    });
     match result {
         Ok(true) => ExitCode::SUCCESS,
         Ok(false) => exit::FAILED.into(),
-        // Whoever read the output has seen enough.
+        // Whoever read the output has seen enough: of what only prints. What changes something does not end by it.
         Err(Failure::Output(error)) if error.kind() == io::ErrorKind::BrokenPipe => {
             ExitCode::SUCCESS
         }
@@ -75,9 +81,11 @@ fn run(command: &Command, out: &mut dyn Write) -> Result<bool, Failure> {
             json,
             memory,
         } => {
-            let report = inspect(directory, memory, true)?;
+            let mut report = inspect(directory, memory, true)?;
+            relations::verify(directory, memory, &mut report)?;
             if *json {
-                writeln!(out, "{:#}", report::json(directory, &report))?;
+                let relations = Relations::reported(directory, memory, &report);
+                writeln!(out, "{:#}", report::json(directory, &report, &relations))?;
             } else {
                 report::write_verified(out, directory, &report)?;
             }
@@ -89,10 +97,11 @@ fn run(command: &Command, out: &mut dyn Write) -> Result<bool, Failure> {
             memory,
         } => {
             let report = inspect(directory, memory, false)?;
+            let relations = Relations::reported(directory, memory, &report);
             if *json {
-                writeln!(out, "{:#}", report::json(directory, &report))?;
+                writeln!(out, "{:#}", report::json(directory, &report, &relations))?;
             } else {
-                report::write_figures(out, directory, &report)?;
+                report::write_figures(out, directory, &report, &relations)?;
             }
             Ok(report.is_sound() && report.is_complete())
         }

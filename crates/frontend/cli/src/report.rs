@@ -1,9 +1,11 @@
 //! What `verify` and `stat` print: for people, and as JSON.
 
+use crate::relations::Relations;
 use serde_json::{Value, json};
 use std::io::{self, Write};
 use std::path::Path;
 use vellum::{Recovery, Report, TableReport, TreeReport};
+use vellum_sql::StoredRelation;
 
 /// Prints what a verification found.
 pub fn write_verified(out: &mut dyn Write, directory: &Path, report: &Report) -> io::Result<()> {
@@ -34,7 +36,12 @@ pub fn write_verified(out: &mut dyn Write, directory: &Path, report: &Report) ->
 }
 
 /// Prints what takes how much space.
-pub fn write_figures(out: &mut dyn Write, directory: &Path, report: &Report) -> io::Result<()> {
+pub fn write_figures(
+    out: &mut dyn Write,
+    directory: &Path,
+    report: &Report,
+    relations: &Relations,
+) -> io::Result<()> {
     let pages = report.pages;
     let bytes = |pages: u64| size(pages * report.page_bytes);
     writeln!(
@@ -69,8 +76,22 @@ pub fn write_figures(out: &mut dyn Write, directory: &Path, report: &Report) -> 
         "{:<32} {:>12} {:>10} {:>10} {:>6} {:>10}",
         "table", "rows", "deleted", "size", "fill", "row bytes"
     )?;
-    for table in &report.tables {
-        write_tree(out, &table.tree.name, &table.tree, report)?;
+    // The indexes of SQL behind their tables, which are behind what is the engine's own.
+    let mut tables: Vec<_> = report
+        .tables
+        .iter()
+        .map(|table| (relations.get(&table.tree.name), table))
+        .collect();
+    tables.sort_by_key(|(relation, _)| relation.map(|one| (&one.table, &one.index)));
+    for (relation, table) in tables {
+        let name = match relation {
+            None => table.tree.name.clone(),
+            Some(StoredRelation {
+                index: Some(index), ..
+            }) => format!("  index {index}"),
+            Some(relation) => relation.table.clone(),
+        };
+        write_tree(out, &name, &table.tree, report)?;
         if table.chains > 0 {
             let fill = percent(table.chain_bytes, table.chain_pages * report.page_bytes);
             writeln!(
@@ -163,7 +184,7 @@ fn percent(part: u64, whole: u64) -> String {
 }
 
 /// Everything as one object; docs/operating/command-line.md names its keys.
-pub fn json(directory: &Path, report: &Report) -> Value {
+pub fn json(directory: &Path, report: &Report, relations: &Relations) -> Value {
     let recovery = match report.recovery {
         Recovery::NotDue => "not due",
         Recovery::Rehearsed => "rehearsed",
@@ -192,6 +213,13 @@ pub fn json(directory: &Path, report: &Report) -> Value {
             "closed_cleanly": log.closed_cleanly,
         })
     });
+    let tables = report.tables.iter().map(|table| {
+        let mut value = json_of_table(table);
+        let relation = relations.get(&table.tree.name);
+        value["relation"] = relation.map(|one| &*one.table).into();
+        value["relation_index"] = relation.and_then(|one| one.index.as_deref()).into();
+        value
+    });
     json!({
         "directory": directory.display().to_string(),
         "sound": report.is_sound(),
@@ -207,7 +235,7 @@ pub fn json(directory: &Path, report: &Report) -> Value {
             "checked": pages.checked,
         },
         "log": log,
-        "tables": report.tables.iter().map(json_of_table).collect::<Vec<_>>(),
+        "tables": tables.collect::<Vec<_>>(),
         "system": report.system.iter().map(json_of_tree).collect::<Vec<_>>(),
         "findings": findings.collect::<Vec<_>>(),
         "findings_left_out": report.findings_left_out,

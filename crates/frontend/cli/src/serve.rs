@@ -2,9 +2,10 @@
 
 use crate::args::{Arguments, VersionLimit};
 use crate::exit::Failure;
+use crate::relations::unreadable;
 use clap::{Arg, Args, Command, CommandFactory};
 use std::ffi::{OsStr, OsString};
-use std::io::Write;
+use std::io::{self, Write};
 use std::path::PathBuf;
 use vellum_server::{LogFormat, Server, Settings, SettingsError, StartError, StopSignals};
 
@@ -18,6 +19,9 @@ pub struct Options {
     /// Directory of the database; made if it is not there
     #[arg(long, value_name = "DIR", env = "VELLUM_DATA")]
     data: Option<PathBuf>,
+    /// Make a database where there is none; `false`: it must be there
+    #[arg(long, value_name = "BOOL", env = "VELLUM_CREATE")]
+    create: Option<bool>,
     /// File of settings (TOML; --print-config shows one)
     #[arg(long, value_name = "FILE", env = "VELLUM_CONFIG")]
     config: Option<PathBuf>,
@@ -104,9 +108,12 @@ pub struct Options {
     /// Memory for pages, in MiB; default: a quarter of the memory of the machine, or of the control group
     #[arg(long, value_name = "MIB", env = "VELLUM_POOL_MIB")]
     pool_mib: Option<u64>,
-    /// Most of the log on disk, in MiB
+    /// Most of the log on disk, in MiB; 256 at least
     #[arg(long, value_name = "MIB", env = "VELLUM_LOG_MIB_MAX")]
     log_mib_max: Option<u64>,
+    /// Most of the data file, in GiB
+    #[arg(long, value_name = "GIB", env = "VELLUM_DATA_GIB_MAX")]
+    data_gib_max: Option<u64>,
     /// Most of the temporary files of queries together, in MiB; default: half of what is free on their disk at the start, 256 at least
     #[arg(long, value_name = "MIB", env = "VELLUM_SPILL_MIB_MAX")]
     spill_mib_max: Option<u64>,
@@ -144,6 +151,7 @@ impl Options {
         };
         let s = &mut settings;
         lay(&self.data, &mut s.data);
+        lay(&self.create, &mut s.create);
         lay(&self.listen, &mut s.listen);
         lay(&self.http, &mut s.http);
         lay(&self.unix_socket, &mut s.unix_socket);
@@ -171,6 +179,7 @@ impl Options {
         lay(&self.log_statements_ms, &mut s.log_statements_ms);
         lay(&self.pool_mib, &mut s.pool_mib);
         lay(&self.log_mib_max, &mut s.log_mib_max);
+        lay(&self.data_gib_max, &mut s.data_gib_max);
         lay(&self.spill_mib_max, &mut s.spill_mib_max);
         lay(&self.transactions_max, &mut s.transactions_max);
         lay(&self.versions.version_mib_max, &mut s.version_mib_max);
@@ -199,7 +208,7 @@ pub fn run(options: &Options, out: &mut dyn Write) -> Result<bool, Failure> {
     let told = |error: SettingsError| Failure::usage(error.to_string());
     let settings = options.settings().map_err(told)?;
     if options.print_config {
-        out.write_all(settings.to_toml().as_bytes())?;
+        out.write_all(settings.to_toml().map_err(told)?.as_bytes())?;
         return Ok(true);
     }
     for name in unknown_variables(std::env::vars_os().map(|(name, _)| name)) {
@@ -210,11 +219,23 @@ pub fn run(options: &Options, out: &mut dyn Write) -> Result<bool, Failure> {
     let failed = |error: StartError| match error {
         StartError::Settings(error) => Failure::usage(error.to_string()),
         StartError::Database { error, .. } => Failure::database(&data, error),
+        StartError::Catalog(error) => unreadable(&data, &error),
         other => Failure::failed(other.to_string()),
     };
-    // Before anything is said: whoever reads it may send one.
+    // While it starts they end the process: a recovery may be cut anywhere.
     let signals = StopSignals::new()?;
     let server = Server::start(settings).map_err(&failed)?;
+    // Before anything is said: whoever reads it may send one.
+    signals.serving();
+    if let Err(error) = announce(&server, out) {
+        crate::complain!("vellum: nobody reads where the server listens: {error}");
+    }
+    server.run(signals).map_err(failed)?;
+    Ok(true)
+}
+
+/// Says where the server is, and how to connect.
+fn announce(server: &Server, out: &mut dyn Write) -> io::Result<()> {
     for address in server.addresses() {
         writeln!(out, "listening on {address}")?;
     }
@@ -232,9 +253,7 @@ pub fn run(options: &Options, out: &mut dyn Write) -> Result<bool, Failure> {
         )?;
     }
     writeln!(out, "connect with: {}", server.connect_command())?;
-    out.flush()?;
-    server.run(signals).map_err(failed)?;
-    Ok(true)
+    out.flush()
 }
 
 #[cfg(test)]

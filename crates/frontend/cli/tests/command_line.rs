@@ -614,6 +614,44 @@ fn output_that_nobody_reads_any_more_is_no_error() {
     assert_eq!((code(&output), &*stderr(&output)), (0, ""));
 }
 
+/// Symptom: the statements behind the one whose results nobody read were not run, and the code was 0.
+#[test]
+fn regress_a_shell_whose_results_nobody_reads_says_what_was_not_run() {
+    let directory = tempfile::tempdir().unwrap();
+    let db = directory.path().join("db").display().to_string();
+    let run = |commands: &[&str]| {
+        let (reader, writer) = std::io::pipe().unwrap();
+        drop(reader);
+        let commands = commands.iter().flat_map(|command| ["-c", command]);
+        let output = Command::new(env!("CARGO_BIN_EXE_vellum"))
+            .args(["sql", "--data", &db])
+            .args(commands)
+            .stdin(std::process::Stdio::null())
+            .stdout(writer)
+            .stderr(std::process::Stdio::piped())
+            .spawn()
+            .unwrap()
+            .wait_with_output()
+            .unwrap();
+        (code(&output), stderr(&output))
+    };
+    let many = "select * from generate_series(1, 100000)";
+    assert_eq!(run(&[many]), (0, String::new()));
+    for commands in [
+        &[many, "create table t (a int)"][..],
+        &["select * from generate_series(1, 100000); create table t (a int)"],
+        &["select * from generate_series(1, 100000);\ncreate table t (a int)"],
+        &["begin", many],
+    ] {
+        let (code, told) = run(commands);
+        assert_eq!(code, 1, "{commands:?}: {told}");
+        assert!(told.contains("was not run"), "{commands:?}: {told}");
+    }
+    // All were run before anybody noticed.
+    assert_eq!(run(&["select 1", "create table t (a int)"]).0, 0);
+    assert_eq!(run(&["select 1", "select 1 / 0"]).0, 1);
+}
+
 #[test]
 fn error_that_nobody_reads_keeps_its_code() {
     for arguments in [

@@ -39,6 +39,10 @@ const CROWDED_PATIENCE: Duration = Duration::from_secs(3);
 const WAKE: Token = Token(usize::MAX);
 /// How long accepting pauses after the system refused a descriptor.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
+/// When it is looked again whether there is a place for a login.
+const CROWDED_PAUSE: Duration = Duration::from_millis(3);
+/// Clients that are let in before those are heard that are in.
+const ACCEPTED_MAX: usize = 64;
 /// How long a client that was refused has for reading why, and how many may read at a time.
 const REFUSED_PATIENCE: Duration = Duration::from_secs(1);
 pub const REFUSED_MAX: usize = 64;
@@ -246,9 +250,26 @@ impl Door {
         }
     }
 
-    /// Lets everybody in who waits at a listener.
+    /// Goes on letting clients in after a pause: listeners tell of one that came, and not of those that wait.
+    fn accept_after(&mut self, pause: Duration) {
+        let pause = u64::try_from(pause.as_nanos()).unwrap_or(u64::MAX);
+        self.accept_again = Some(monotonic_nanos().saturating_add(pause));
+    }
+
+    /// How long a login may take where others wait: part of all that it may take.
+    fn login_patience(&self) -> Duration {
+        let all = Duration::from_secs(self.shared.settings.login_timeout_seconds);
+        (all / 4).min(CROWDED_PATIENCE)
+    }
+
+    /// Lets in who waits at a listener, as many as there is room for.
     fn accept(&mut self, number: usize) {
-        loop {
+        let patience = self.login_patience();
+        for _ in 0..ACCEPTED_MAX {
+            if self.shared.sessions.is_crowded(patience) {
+                self.accept_after(CROWDED_PAUSE);
+                return;
+            }
             let socket = match self.listeners[number].accept() {
                 Ok(Some(socket)) => socket,
                 Ok(None) => return,
@@ -266,16 +287,16 @@ impl Door {
                     tracing::warn!(%error, "cannot accept a connection");
                     // Descriptors that nobody misses.
                     self.refused.clear();
-                    let pause = u64::try_from(ACCEPT_PAUSE.as_nanos()).unwrap_or(u64::MAX);
-                    self.accept_again = Some(monotonic_nanos().saturating_add(pause));
+                    self.accept_after(ACCEPT_PAUSE);
                     return;
                 }
             };
-            self.let_in(socket);
+            self.let_in(socket, patience);
         }
+        self.accept_after(Duration::ZERO);
     }
 
-    fn let_in(&mut self, socket: Socket) {
+    fn let_in(&mut self, socket: Socket, patience: Duration) {
         let (shared, socket) = (&self.shared, Arc::new(socket));
         shared.counts.accepted.fetch_add(1, Ordering::Relaxed);
         if let Some(address) = socket.address()
@@ -289,9 +310,6 @@ impl Door {
             self.refuse(socket, &Report::fatal("28000", text));
             return;
         }
-        // Of all that a login may take, where others wait.
-        let patience = Duration::from_secs(shared.settings.login_timeout_seconds) / 4;
-        let patience = patience.min(CROWDED_PATIENCE);
         let Some(login) = shared.sessions.begin_login(&socket, patience) else {
             self.refuse(socket, &too_many());
             return;

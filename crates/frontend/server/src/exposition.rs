@@ -7,6 +7,7 @@ use crate::server::Shared;
 use std::fmt::Write;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
+use vellum::BackgroundWork;
 
 /// What the server counts beside its sessions.
 #[derive(Debug, Default)]
@@ -37,6 +38,25 @@ impl Page {
         );
     }
 
+    /// One with a value for each value of a label.
+    fn labelled(
+        &mut self,
+        kind: &str,
+        name: &str,
+        help: &str,
+        label: &str,
+        values: &[(&str, u64)],
+    ) {
+        // Writing to a string does not fail.
+        let _ = write!(
+            self.text,
+            "# HELP vellum_{name} {help}\n# TYPE vellum_{name} {kind}\n"
+        );
+        for (of, value) in values {
+            let _ = writeln!(self.text, "vellum_{name}{{{label}=\"{of}\"}} {value}");
+        }
+    }
+
     /// Several of one kind: names, helps, values.
     fn metrics(&mut self, kind: &str, metrics: &[(&str, &str, u64)]) {
         for (name, help, value) in metrics {
@@ -51,6 +71,7 @@ pub fn page(shared: &Shared) -> String {
         text: String::with_capacity(8 << 10),
     };
     of_server(shared, &mut page);
+    of_health(shared, &mut page);
     of_database(shared, &mut page);
     page.text
 }
@@ -97,8 +118,13 @@ fn of_server(shared: &Shared, page: &mut Page) {
             ),
             (
                 "connections_refused_total",
-                "Connections that were refused because too many logins were under way.",
+                "Connections that were refused at once: from an address that no rule admits, because too many logins were under way, or for want of a thread.",
                 load(&counts.refused),
+            ),
+            (
+                "logins_evicted_total",
+                "Logins that were cut off to make way for others.",
+                sessions.evicted(),
             ),
             (
                 "logins_failed_total",
@@ -143,6 +169,28 @@ fn of_server(shared: &Shared, page: &mut Page) {
         "statement_seconds_total",
         "Time that statements took, with what their clients took to read and to send.",
         seconds,
+    );
+}
+
+/// Whether the database does what it should by itself.
+fn of_health(shared: &Shared, page: &mut Page) {
+    let health = shared.database.engine().health();
+    page.metric(
+        "gauge",
+        "poisoned",
+        "1 once the database takes no writes any more, until the server is started anew.",
+        u64::from(health.poisoned),
+    );
+    let values = BackgroundWork::ALL.map(|work| {
+        let fails = health.failures.iter().any(|(failed, _)| *failed == work);
+        (work.name(), u64::from(fails))
+    });
+    page.labelled(
+        "gauge",
+        "background_failures",
+        "1 while work in the background of this kind fails.",
+        "work",
+        &values,
     );
 }
 

@@ -45,15 +45,34 @@ pub fn free_bytes(directory: &Path) -> io::Result<u64> {
     Ok(disk.f_bavail.saturating_mul(disk.f_frsize))
 }
 
-/// Removes a directory with all that is in it; it need not be there.
+/// Bytes of the files in a directory, as far as the system tells.
+pub fn bytes_in(directory: &Path) -> u64 {
+    let entries = fs::read_dir(directory).into_iter().flatten().flatten();
+    let lengths = entries.filter_map(|entry| entry.metadata().ok());
+    lengths.map(|metadata| metadata.len()).sum()
+}
+
+/// Removes all that is in a directory; it need not be there. The directory stays: it may be another disk, or a link to one.
 ///
 /// # Errors
-/// If it cannot be removed; the error names it.
-pub fn remove_directory(path: &Path) -> io::Result<()> {
-    match fs::remove_dir_all(path) {
-        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(named(path, &error)),
-        _ => Ok(()),
+/// If something cannot be removed; the error names the directory.
+pub fn empty_directory(path: &Path) -> io::Result<()> {
+    empty(path).map_err(|error| named(path, &error))
+}
+
+fn empty(path: &Path) -> io::Result<()> {
+    let entries = match fs::read_dir(path) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
+        entries => entries?,
+    };
+    for entry in entries {
+        let entry = entry?;
+        match entry.file_type()?.is_dir() {
+            true => fs::remove_dir_all(entry.path())?,
+            false => fs::remove_file(entry.path())?,
+        }
     }
+    Ok(())
 }
 
 /// Writes a file that only its owner may read, whole or not at all.
@@ -80,19 +99,51 @@ fn write(path: &Path, bytes: &[u8]) -> io::Result<()> {
         .parent()
         .filter(|parent| !parent.as_os_str().is_empty())
     {
-        Some(parent) => File::open(parent)?.sync_all(),
-        None => File::open(".")?.sync_all(),
+        Some(parent) => sync_directory(parent),
+        None => sync_directory(Path::new(".")),
     }
 }
 
-/// Makes a directory that only its owner may enter, and those above it. One that is there stays as it is: it may not be
+/// Makes a directory that only its owner may enter, and those above it, durably. One that is there stays as it is: it may not be
 /// ours.
 ///
 /// # Errors
 /// If it cannot be made; the error names it.
 pub fn make_directory(path: &Path) -> io::Result<()> {
-    let made = DirBuilder::new().recursive(true).mode(0o700).create(path);
-    made.map_err(|error| named(path, &error))
+    let mut make = |level: &Path| DirBuilder::new().mode(0o700).create(level);
+    make_levels(path, &mut make, &mut sync_directory).map_err(|error| named(path, &error))
+}
+
+/// Makes those levels of a path that are not there, from above, and syncs the directory that each was made in: whoever has a file there that is durable finds it
+/// after a power cut.
+fn make_levels(
+    path: &Path,
+    make: &mut dyn FnMut(&Path) -> io::Result<()>,
+    sync: &mut dyn FnMut(&Path) -> io::Result<()>,
+) -> io::Result<()> {
+    let full = std::path::absolute(path)?;
+    let missing: Vec<&Path> = full
+        .ancestors()
+        .take_while(|level| !level.exists())
+        .collect();
+    for level in missing.into_iter().rev() {
+        match make(level) {
+            // Somebody else has, meanwhile, or a link leads nowhere.
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists && level.is_dir() => {}
+            made => made?,
+        }
+        if let Some(parent) = level.parent() {
+            sync(parent)?;
+        }
+    }
+    match full.is_dir() {
+        true => Ok(()),
+        false => Err(io::ErrorKind::AlreadyExists.into()),
+    }
+}
+
+fn sync_directory(path: &Path) -> io::Result<()> {
+    File::open(path)?.sync_all()
 }
 
 /// Lets only the owner enter a directory that is known to be ours.
@@ -167,6 +218,58 @@ mod tests {
         assert_eq!(error.kind(), io::ErrorKind::FileTooLarge);
         fs::write(&path, b"\xff").unwrap();
         assert!(read_text(&path, 4).is_err());
+    }
+
+    #[test]
+    fn each_level_that_is_made_is_made_durable_where_it_was_made() {
+        let directory = tempfile::tempdir().unwrap();
+        let calls = std::cell::RefCell::new(Vec::new());
+        let at = |path: &Path| path.strip_prefix(directory.path()).unwrap().to_owned();
+        let path = directory.path().join("a/b/c");
+        make_levels(
+            &path,
+            &mut |level| {
+                calls.borrow_mut().push(("make", at(level)));
+                fs::create_dir(level)
+            },
+            &mut |level| {
+                calls.borrow_mut().push(("sync", at(level)));
+                Ok(())
+            },
+        )
+        .unwrap();
+        let calls = calls.into_inner();
+        let calls: Vec<_> = calls
+            .iter()
+            .map(|(call, path)| (*call, path.to_str().unwrap()))
+            .collect();
+        let expected = [
+            ("make", "a"),
+            ("sync", ""),
+            ("make", "a/b"),
+            ("sync", "a"),
+            ("make", "a/b/c"),
+            ("sync", "a/b"),
+        ];
+        assert_eq!(calls, expected);
+        make_levels(&path, &mut |_| panic!(), &mut |_| panic!()).unwrap();
+        fs::write(directory.path().join("file"), "").unwrap();
+        assert!(make_directory(&directory.path().join("file")).is_err());
+        assert!(make_directory(&directory.path().join("file/below")).is_err());
+    }
+
+    #[test]
+    fn a_directory_that_is_emptied_stays_and_so_does_what_it_is_a_link_to() {
+        let directory = tempfile::tempdir().unwrap();
+        let (real, link) = (directory.path().join("real"), directory.path().join("link"));
+        fs::create_dir_all(real.join("deep/er")).unwrap();
+        fs::write(real.join("deep/file"), "x").unwrap();
+        fs::write(real.join("file"), "xyz").unwrap();
+        std::os::unix::fs::symlink(&real, &link).unwrap();
+        empty_directory(&link).unwrap();
+        assert!(link.is_symlink() && real.is_dir());
+        assert_eq!(fs::read_dir(&real).unwrap().count(), 0);
+        empty_directory(&directory.path().join("none")).unwrap();
     }
 
     #[test]

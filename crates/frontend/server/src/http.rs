@@ -1,4 +1,4 @@
-//! Metrics and health over HTTP: `/metrics` for Prometheus, `/health` for whoever has to know whether clients are served.
+//! Metrics and health over HTTP: `/metrics` for Prometheus, `/health` for whoever has to know whether clients are served, and can write.
 //!
 //! Concurrency: one thread with a runtime of its own; what it answers is computed from counters and blocks nobody, and nothing
 //! of it can delay a client of the database.
@@ -8,6 +8,7 @@
 //!   clients of the database. Others wait in the system's queue.
 
 use crate::exposition;
+use crate::health::reason;
 use crate::server::Shared;
 use axum::Router;
 use axum::extract::State;
@@ -185,12 +186,16 @@ async fn metrics(State(shared): State<Weak<Shared>>) -> Response {
 }
 
 async fn health(State(shared): State<Weak<Shared>>) -> Response {
-    match shared.upgrade() {
-        Some(shared) if !shared.sessions.is_stopping() => {
-            (StatusCode::OK, "serving\n").into_response()
-        }
-        _ => gone(),
+    let shared = shared.upgrade();
+    let Some(shared) = shared.filter(|shared| !shared.sessions.is_stopping()) else {
+        return gone();
+    };
+    let health = shared.database.engine().health();
+    if health.poisoned {
+        let why = format!("{}\n", reason(&health));
+        return (StatusCode::SERVICE_UNAVAILABLE, why).into_response();
     }
+    (StatusCode::OK, "serving\n").into_response()
 }
 
 fn gone() -> Response {

@@ -3,7 +3,7 @@
 //! | module | question |
 //! | --- | --- |
 //! | `settings` | what can be set, and its defaults |
-//! | `server` | how does it start and stop? |
+//! | `server`, `signals` | how does it start and stop? |
 //! | `listen` | what is listened on? |
 //! | `door` | who waits for clients that say nothing? |
 //! | `crew` | which thread serves a client? |
@@ -14,6 +14,7 @@
 //! | [`wire`] | how do messages look? |
 //! | `stream`, `tls` | bytes, with and without TLS |
 //! | `http`, `exposition` | metrics and health |
+//! | `health`, `troubles` | what does the log say of what goes wrong? |
 //!
 //! A client that talks has a thread, which blocks as it likes; one that pauses has none. The decision and its numbers:
 //! docs/design/0016-server.md.
@@ -27,6 +28,7 @@ mod crew;
 mod door;
 mod exposition;
 mod files;
+mod health;
 mod http;
 mod listen;
 mod logging;
@@ -36,11 +38,14 @@ mod secret;
 mod server;
 mod sessions;
 mod settings;
+mod signals;
 mod stream;
 mod tls;
+mod troubles;
 pub mod wire;
 
 pub use auth::credentials::keep_password;
 pub use logging::start as start_logging;
-pub use server::{Server, StartError, StopSignals};
+pub use server::{Server, StartError};
 pub use settings::{LogFormat, Settings, SettingsError, VersionPolicy, limit_versions};
+pub use signals::StopSignals;

@@ -14,6 +14,8 @@ use std::path::{Path, PathBuf};
 
 /// Clients that wait to be accepted.
 const BACKLOG: i32 = 1024;
+/// Longest path of a Unix socket: its address has a byte more, for its end.
+const UNIX_PATH_BYTES_MAX: usize = 107;
 /// The port that clients take if they are told none.
 const USUAL_PORT: u16 = 5432;
 
@@ -43,7 +45,33 @@ pub fn check(settings: &Settings, rules: &Rules) -> Result<(), SettingsError> {
             check_http(settings, address)?;
         }
     }
+    // With the longest port: which one it is may not be known yet.
+    let path = unix_path(unix_directory(settings), u16::MAX);
+    if settings.unix_socket && path.as_os_str().len() > UNIX_PATH_BYTES_MAX {
+        return Err(SettingsError::Value(format!(
+            "{} is too long for a Unix socket ({UNIX_PATH_BYTES_MAX} bytes at most): \
+             --unix-socket-directory names a shorter place, --unix-socket false does without",
+            path.display()
+        )));
+    }
     Ok(())
+}
+
+fn unix_directory(settings: &Settings) -> &Path {
+    if settings.unix_socket_directory.as_os_str().is_empty() {
+        return &settings.data;
+    }
+    &settings.unix_socket_directory
+}
+
+fn unix_path(directory: &Path, port: u16) -> PathBuf {
+    directory.join(format!(".s.PGSQL.{port}"))
+}
+
+/// That the machine has no such address, or none of its family.
+fn is_missing(error: &io::Error) -> bool {
+    let family = rustix::io::Errno::AFNOSUPPORT.raw_os_error();
+    error.kind() == io::ErrorKind::AddrNotAvailable || error.raw_os_error() == Some(family)
 }
 
 /// Opens everything that clients may come through.
@@ -60,6 +88,10 @@ pub fn bind(settings: &Settings, rules: &Rules) -> Result<Bound, StartError> {
         }
         let mut last = None;
         let before = bound.addresses.len();
+        let named = |address: SocketAddr, error: io::Error| {
+            let what = format!("cannot listen on {address}: {error}");
+            io::Error::new(error.kind(), what)
+        };
         for address in addresses {
             match listen(address) {
                 Ok(listener) => {
@@ -67,22 +99,17 @@ pub fn bind(settings: &Settings, rules: &Rules) -> Result<Bound, StartError> {
                     bound.listeners.push(Listener::Tcp(listener));
                 }
                 // A name has addresses of families that a machine may not have.
-                Err(error) => last = Some((address, error)),
+                Err(error) if is_missing(&error) => last = Some((address, error)),
+                Err(error) => return Err(named(address, error).into()),
             }
         }
         if let (true, Some((address, error))) = (bound.addresses.len() == before, last) {
-            let what = format!("cannot listen on {address}: {error}");
-            return Err(io::Error::new(error.kind(), what).into());
+            return Err(named(address, error).into());
         }
     }
     if settings.unix_socket {
         let port = bound.addresses.first().map_or(USUAL_PORT, SocketAddr::port);
-        let directory = if settings.unix_socket_directory.as_os_str().is_empty() {
-            &settings.data
-        } else {
-            &settings.unix_socket_directory
-        };
-        let (listener, path) = listen_unix(directory, port)?;
+        let (listener, path) = listen_unix(unix_directory(settings), port)?;
         bound.listeners.push(Listener::Unix(listener));
         bound.unix = Some(path);
     }
@@ -166,7 +193,7 @@ fn listen(address: SocketAddr) -> io::Result<TcpListener> {
 }
 
 fn listen_unix(directory: &Path, port: u16) -> io::Result<(UnixListener, PathBuf)> {
-    let path = directory.join(format!(".s.PGSQL.{port}"));
+    let path = unix_path(directory, port);
     let named = |error: io::Error| {
         let what = format!("cannot listen on {}: {error}", path.display());
         io::Error::new(error.kind(), what)
@@ -227,6 +254,18 @@ mod tests {
         let error = bind(&settings(&address), &Rules::standard(false)).unwrap_err();
         assert!(error.to_string().contains(&address), "{error}");
         assert!(bind(&settings("nonsense"), &Rules::standard(false)).is_err());
+    }
+
+    #[test]
+    fn a_path_that_is_too_long_for_a_socket_is_told_before_anything_is_made() {
+        let mut long = settings("127.0.0.1:0");
+        long.data = format!("/{}", "d".repeat(UNIX_PATH_BYTES_MAX - 15)).into();
+        assert!(check(&long, &Rules::standard(false)).is_ok());
+        long.unix_socket = true;
+        let error = check(&long, &Rules::standard(false)).unwrap_err();
+        assert!(error.to_string().contains("--unix-socket false"), "{error}");
+        long.unix_socket_directory = "/run".into();
+        assert!(check(&long, &Rules::standard(false)).is_ok());
     }
 
     #[test]

@@ -14,14 +14,14 @@ use crate::crew::Crew;
 use crate::door::{self, Bell, Door, REFUSED_MAX};
 use crate::exposition::Counts;
 use crate::files;
+use crate::health::Watch;
 use crate::http::{CONNECTIONS_MAX, Http};
 use crate::listen;
 use crate::sessions::{LOGINS_MAX, Sessions};
 use crate::settings::{Settings, SettingsError};
+use crate::signals::StopSignals;
 use crate::tls::Tls;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
-use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
-use signal_hook::iterator::Signals;
 use std::io;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
@@ -34,6 +34,10 @@ use vellum_sql::{SqlDatabase, SqlError};
 
 /// Longest file of host rules that is read.
 const RULES_BYTES_MAX: u64 = 1 << 20;
+/// File of the database that every one has.
+const CONTROL: &str = "control";
+/// Directory of its log.
+const LOG: &str = "log";
 /// Directory of what queries write that does not fit into memory.
 const SPILL: &str = "spill";
 /// What temporary files may take at least if nobody says how much: a disk that is full now may have room later.
@@ -74,35 +78,11 @@ pub struct Server {
     shared: Arc<Shared>,
     door: JoinHandle<()>,
     http: Option<Http>,
+    watch: Option<Watch>,
     addresses: Vec<SocketAddr>,
     http_address: Option<SocketAddr>,
     unix: Option<PathBuf>,
     new_password: Option<PathBuf>,
-}
-
-/// SIGTERM and SIGINT, from now on: one that comes while a server starts is not lost, and stops it once it runs. SIGHUP, by which a terminal that is closed ends what
-/// was started in it, and which others take for "read the settings again", stops nothing.
-#[derive(Debug)]
-pub struct StopSignals(Signals);
-
-impl StopSignals {
-    /// Takes the signals over from the system, which would end the process.
-    ///
-    /// # Errors
-    /// If the system does not give them.
-    pub fn new() -> io::Result<Self> {
-        Signals::new([SIGTERM, SIGINT, SIGHUP]).map(Self)
-    }
-
-    /// Waits for one that stops the server; `None` once the handle is closed.
-    fn wait(signals: &mut Signals) -> Option<i32> {
-        signals.forever().find(|signal| {
-            if *signal == SIGHUP {
-                tracing::info!("SIGHUP does nothing: settings are read at the start");
-            }
-            *signal != SIGHUP
-        })
-    }
 }
 
 /// Why a server did not start.
@@ -136,9 +116,25 @@ impl Server {
         settings.check()?;
         let rules = read_rules(&settings)?;
         listen::check(&settings, &rules)?;
-        files::make_directory(&settings.data)?;
+        let tls = given_tls(&settings)?;
+        if settings.create {
+            files::make_directory(&settings.data)?;
+        }
         allow_descriptors(descriptors(settings.connections_max));
         let engine = open_engine(&settings)?;
+        Self::serve(settings, rules, tls, engine)
+    }
+
+    /// Serves an open database, with a certificate that was given; what settings say of the engine is the caller's business. Files of the server's own are in the data directory.
+    ///
+    /// # Errors
+    /// As [`Server::start`].
+    pub(crate) fn serve(
+        settings: Settings,
+        rules: Rules,
+        given: Option<Tls>,
+        engine: Database,
+    ) -> Result<Self, StartError> {
         // The engine refuses a directory that holds something else, so this one is ours.
         files::make_directory_private(&settings.data)?;
         let database = SqlDatabase::open(engine).map_err(StartError::Catalog)?;
@@ -147,7 +143,7 @@ impl Server {
         }
         database.set_password_maker(credentials::keep_password);
         let spill = settings.data.join(SPILL);
-        files::remove_directory(&spill)?;
+        files::empty_directory(&spill)?;
         database.set_spill_directory(spill);
         database.set_spill_bytes_max(match settings.spill_mib_max {
             0 => (files::free_bytes(&settings.data)? / 2).max(SPILL_BYTES_LEAST),
@@ -155,7 +151,14 @@ impl Server {
         });
         let new_password = credentials::make_first_password(&settings.data, &database)?;
         let login_secret = credentials::login_secret(&settings.data)?;
-        let tls = settings.tls.then(|| load_tls(&settings)).transpose()?;
+        let tls = match given {
+            // In the data directory, which is one now.
+            None if settings.tls => Some(Tls::own(
+                &settings.data,
+                vec!["localhost".into(), "127.0.0.1".into()],
+            )?),
+            given => given,
+        };
         let bound = listen::bind(&settings, &rules)?;
         let http_listener = listen::bind_http(&settings)?;
         let (poll, bell) = door::make()?;
@@ -182,6 +185,7 @@ impl Server {
         let door = thread::Builder::new()
             .name("vellum-door".into())
             .spawn(move || door.run())?;
+        let watch = Watch::start(shared.database.engine().clone())?;
         for address in &bound.addresses {
             tracing::info!(%address, "listening");
         }
@@ -189,6 +193,7 @@ impl Server {
             shared,
             door,
             http,
+            watch: Some(watch),
             addresses: bound.addresses,
             http_address,
             unix: bound.unix,
@@ -242,29 +247,21 @@ impl Server {
         format!("{prefix}psql {place} -U {user} {user}")
     }
 
-    /// Serves until SIGTERM or SIGINT, then stops; a second signal ends what still runs.
+    /// Serves until SIGTERM or SIGINT, then stops; a second signal ends what still runs, a third one the process.
     ///
     /// # Errors
-    /// As [`Server::stop`], and if the system gives no thread.
+    /// As [`Server::stop`].
     pub fn run(self, signals: StopSignals) -> Result<(), StartError> {
-        let StopSignals(mut signals) = signals;
-        if let Some(signal) = StopSignals::wait(&mut signals) {
+        if let Some(signal) = signals.wait() {
             tracing::info!(signal, "stopping");
         }
-        let handle = signals.handle();
         let sessions = self.shared.sessions.clone();
-        let impatient = thread::Builder::new()
-            .name("vellum-signals".into())
-            .spawn(move || {
-                if StopSignals::wait(&mut signals).is_some() {
-                    sessions.cancel_all();
-                    sessions.disconnect_all();
-                }
-            })?;
+        let impatient = signals.beside(move || {
+            sessions.cancel_all();
+            sessions.disconnect_all();
+        });
         let stopped = self.stop();
-        handle.close();
-        // A panic in it was reported when it happened.
-        let _ = impatient.join();
+        drop(impatient);
         stopped
     }
 
@@ -288,6 +285,7 @@ impl Server {
             empty = sessions.wait_until_empty(LAST_GRACE);
         }
         self.http = None;
+        self.watch = None;
         if empty {
             self.shared.bell.ring();
             // A panic in it was reported when it happened.
@@ -295,8 +293,11 @@ impl Server {
         } else {
             tracing::error!(sessions = sessions.count(), "sessions did not end");
         }
-        if let Some(path) = &self.unix {
-            files::remove(path)?;
+        if let Some(path) = &self.unix
+            && let Err(error) = files::remove(path)
+        {
+            // The next start takes it for one that a crash has left.
+            tracing::warn!(%error, "the Unix socket stays");
         }
         let engine = self.shared.database.engine().clone();
         engine.close().map_err(|error| StartError::Database {
@@ -319,18 +320,30 @@ fn read_rules(settings: &Settings) -> Result<Rules, SettingsError> {
     Rules::parse(&text).map_err(|error| named(error.to_string()))
 }
 
-fn load_tls(settings: &Settings) -> io::Result<Tls> {
-    if settings.tls_certificate.as_os_str().is_empty() {
-        return Tls::own(&settings.data, vec!["localhost".into(), "127.0.0.1".into()]);
+/// The certificate and the key that the settings name.
+fn given_tls(settings: &Settings) -> io::Result<Option<Tls>> {
+    if !settings.tls || settings.tls_certificate.as_os_str().is_empty() {
+        return Ok(None);
     }
-    Tls::load(&settings.tls_certificate, &settings.tls_key)
+    Tls::load(&settings.tls_certificate, &settings.tls_key).map(Some)
 }
 
 fn open_engine(settings: &Settings) -> Result<Database, StartError> {
-    Database::open(&settings.data, settings.engine()?).map_err(|error| StartError::Database {
-        directory: settings.data.display().to_string(),
+    let is_new = !files::is_there(&settings.data.join(CONTROL));
+    let directory = settings.data.display();
+    if !is_new {
+        let log_bytes = files::bytes_in(&settings.data.join(LOG));
+        tracing::info!(%directory, log_bytes, "opening the database: after a crash its log is read first");
+    }
+    let opened = Database::open(&settings.data, settings.engine()?);
+    let engine = opened.map_err(|error| StartError::Database {
+        directory: directory.to_string(),
         error,
-    })
+    })?;
+    if is_new {
+        tracing::warn!(%directory, "a new database was made");
+    }
+    Ok(engine)
 }
 
 /// Most descriptors that are in use at a time: whoever comes to the door, and however many, the database has its own.

@@ -3,7 +3,8 @@
 //! Invariants:
 //! - N1: at most `connections_max` sessions; the last `connections_reserved` of them are for the superuser.
 //! - N2: at most [`LOGINS_MAX`] logins are under way, so that a flood of connections that say nothing takes no more threads. One more takes the place of the oldest
-//!   one that has not sent its first packet, or that takes long: strangers who say nothing keep nobody out, and no request to cancel.
+//!   one that has not sent its first packet for a second, or that takes long: strangers who say nothing keep nobody out for longer, and no request to cancel. Until then, or
+//!   while others have come within a second, it waits at the door ([`Sessions::is_crowded`]): so many that come at once all get in.
 //! - N3: a key of a session is compared in constant time, and whether a process exists cannot be told from outside.
 //!
 //! Concurrency: one mutex, held for a look-up; a session's own counters are written by its thread alone.
@@ -24,6 +25,9 @@ use vellum_sql::CancelHandle;
 
 /// Most logins under way.
 pub const LOGINS_MAX: usize = 256;
+/// How long a client may take to say who it is where others wait, in nanoseconds; and how long others wait for those who have just come. A client that means it says
+/// it at once: only many that come in the same instant take longer, on a machine that has much to do.
+const CROWDED_NANOS: u64 = 1_000_000_000;
 
 /// All sessions.
 #[derive(Debug)]
@@ -35,6 +39,8 @@ pub struct Sessions {
     stopping: AtomicBool,
     /// What sessions that ended had counted.
     ended: Tally,
+    /// Logins that made way for others.
+    evicted: AtomicU64,
 }
 
 #[derive(Debug, Default)]
@@ -126,6 +132,21 @@ pub struct Login {
     number: u64,
 }
 
+impl State {
+    /// The login that another one may take the place of.
+    fn to_make_way(&self, now: u64, patience: Duration) -> Option<u64> {
+        let patience = u64::try_from(patience.as_nanos()).unwrap_or(u64::MAX);
+        let takes = |login: &Entering| now.saturating_sub(login.since);
+        let mut silent = self.logins.iter();
+        let silent = silent.find(|(_, login)| !login.has_spoken && takes(login) >= CROWDED_NANOS);
+        let late = || {
+            let mut all = self.logins.iter();
+            all.find(|(_, login)| takes(login) >= patience)
+        };
+        silent.or_else(late).map(|(number, _)| *number)
+    }
+}
+
 impl Sessions {
     /// None yet.
     pub fn new(connections_max: usize, reserved: usize) -> Arc<Self> {
@@ -137,11 +158,21 @@ impl Sessions {
             reserved,
             stopping: AtomicBool::new(false),
             ended: Tally::default(),
+            evicted: AtomicU64::new(0),
         })
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Whether there is no place for another login, and may soon be one: who comes now waits (N2).
+    pub fn is_crowded(&self, patience: Duration) -> bool {
+        let (now, state) = (monotonic_nanos(), self.lock());
+        let mut logins = state.logins.values();
+        state.logins.len() >= LOGINS_MAX
+            && state.to_make_way(now, patience).is_none()
+            && logins.any(|login| now.saturating_sub(login.since) < CROWDED_NANOS)
     }
 
     /// A place for the login of a client; none if too many are under way, and none of them makes way (N2): one that has said who it is does if it
@@ -154,13 +185,8 @@ impl Sessions {
         let now = monotonic_nanos();
         let mut state = self.lock();
         if state.logins.len() >= LOGINS_MAX {
-            let patience = u64::try_from(patience.as_nanos()).unwrap_or(u64::MAX);
-            let silent = state.logins.iter().find(|(_, login)| !login.has_spoken);
-            let late = || {
-                let mut all = state.logins.iter();
-                all.find(|(_, login)| now.saturating_sub(login.since) >= patience)
-            };
-            let number = silent.or_else(late).map(|(number, _)| *number)?;
+            let number = state.to_make_way(now, patience)?;
+            self.evicted.fetch_add(1, Ordering::Relaxed);
             if let Some(login) = state.logins.remove(&number) {
                 // Its thread sees the end, and ends.
                 login.socket.shut_down(Shutdown::Both);
@@ -301,6 +327,11 @@ impl Sessions {
     /// Logins under way.
     pub fn logins(&self) -> usize {
         self.lock().logins.len()
+    }
+
+    /// Logins that made way for others.
+    pub fn evicted(&self) -> u64 {
+        self.evicted.load(Ordering::Relaxed)
     }
 
     /// Most sessions.
@@ -482,7 +513,13 @@ mod tests {
         }
         let (refused, _client) = begin(LONG);
         assert!(refused.is_none(), "all of them are proving themselves");
+        assert!(sessions.is_crowded(LONG), "there may soon be a place");
         sessions.lock().logins.get_mut(&7).unwrap().has_spoken = false;
+        assert!(begin(LONG).0.is_none(), "it has not had its second");
+        for login in sessions.lock().logins.values_mut() {
+            login.since = login.since.saturating_sub(CROWDED_NANOS);
+        }
+        assert!(!sessions.is_crowded(LONG));
         let (login, client) = begin(LONG);
         assert!(login.is_some() && is_open(&client));
         let open = |at: &usize| is_open(&logins[*at].1);
@@ -490,6 +527,7 @@ mod tests {
         assert_eq!(gone, [7], "only the silent one made way");
         login.as_ref().unwrap().has_spoken();
         assert!(begin(Duration::ZERO).0.is_some() && !open(&0), "late");
+        assert_eq!(sessions.evicted(), 2);
         drop((logins, login));
         assert_eq!(sessions.logins(), 0);
     }

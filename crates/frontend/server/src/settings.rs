@@ -13,6 +13,8 @@ use vellum::Config;
 const FILE_BYTES_MAX: u64 = 1 << 20;
 /// Largest size in MiB.
 const MIB_MAX: u64 = 1 << 30;
+/// Largest data file in GiB: what the engine addresses.
+const DATA_GIB_MAX: u64 = 1 << 16;
 /// Fewest transactions at once that the engine works with.
 const TRANSACTIONS_LEAST: u16 = 4;
 
@@ -22,6 +24,8 @@ const TRANSACTIONS_LEAST: u16 = 4;
 pub struct Settings {
     /// Directory of the database.
     pub data: PathBuf,
+    /// Whether a database is made where there is none.
+    pub create: bool,
     /// Addresses for clients, `HOST:PORT`; port 0 is any that is free.
     pub listen: Vec<String>,
     /// Whether there is a Unix socket, named for the first port.
@@ -68,8 +72,10 @@ pub struct Settings {
     pub log_statements_ms: i64,
     /// Memory for pages, in MiB. Default: a quarter of what this process may use.
     pub pool_mib: u64,
-    /// Most of the log on disk, in MiB.
+    /// Most of the log on disk, in MiB; 256 at least.
     pub log_mib_max: u64,
+    /// Most of the data file, in GiB: so many addresses of the process are reserved.
+    pub data_gib_max: u64,
     /// Most of the temporary files of queries together, in MiB; 0 for half of what is free where they are when the server starts, 256 at least.
     pub spill_mib_max: u64,
     /// Most transactions at once, the last [`connections_reserved`](Self::connections_reserved) of them superusers'.
@@ -78,6 +84,11 @@ pub struct Settings {
     pub version_mib_max: u64,
     /// What happens where they take more.
     pub version_policy: VersionPolicy,
+}
+
+/// The engine keeps at least eight segments.
+fn log_mib_least() -> u64 {
+    (8 * Config::default().log_segment_bytes) >> 20
 }
 
 /// What happens where old versions take more than [`Settings::version_mib_max`].
@@ -154,6 +165,7 @@ impl Default for Settings {
     fn default() -> Self {
         Self {
             data: PathBuf::new(),
+            create: true,
             listen: vec!["127.0.0.1:5432".into()],
             unix_socket: true,
             unix_socket_directory: PathBuf::new(),
@@ -178,6 +190,7 @@ impl Default for Settings {
             log_statements_ms: -1,
             pool_mib: default_pool_mib(),
             log_mib_max: 1024,
+            data_gib_max: 1024,
             spill_mib_max: 0,
             transactions_max: 1024,
             version_mib_max: 0,
@@ -203,8 +216,13 @@ impl Settings {
     }
 
     /// The settings as a file.
-    pub fn to_toml(&self) -> String {
-        toml::to_string(self).expect("numbers, texts and lists of texts have a form in TOML")
+    ///
+    /// # Errors
+    /// A path that is no UTF-8: a file cannot say it.
+    pub fn to_toml(&self) -> Result<String, SettingsError> {
+        toml::to_string(self).map_err(|error| {
+            SettingsError::Value(format!("the settings have no form as a file: {error}"))
+        })
     }
 
     /// The engine's settings.
@@ -213,7 +231,9 @@ impl Settings {
     /// Those that it would refuse.
     pub fn engine(&self) -> Result<Config, SettingsError> {
         let mut config = Config::default().pool_bytes(self.pool_mib << 20);
+        config.create = self.create;
         config.log_bytes_max = self.log_mib_max << 20;
+        config.data_bytes_max = self.data_gib_max << 30;
         config.slots_max = self.transactions_max;
         config.slots_reserved = u16::try_from(self.connections_reserved).unwrap_or(u16::MAX);
         let config = limit_versions(config, self.version_mib_max, self.version_policy)?;
@@ -230,6 +250,12 @@ impl Settings {
         let invalid = |what: &str| Err(SettingsError::Value(what.to_owned()));
         if self.data.as_os_str().is_empty() {
             return invalid("no data directory is given (--data DIR)");
+        }
+        let least = log_mib_least();
+        if self.log_mib_max < least {
+            return Err(SettingsError::Value(format!(
+                "log_mib_max is at least {least}"
+            )));
         }
         if self.listen.is_empty() && !self.unix_socket {
             return invalid("there is neither an address to listen on nor a Unix socket");
@@ -253,6 +279,11 @@ impl Settings {
         }
         if self.pool_mib == 0 || self.pool_mib > MIB_MAX || self.log_mib_max > MIB_MAX {
             return invalid("pool_mib and log_mib_max are at most 2^30, and pool_mib is not 0");
+        }
+        if !(1..=DATA_GIB_MAX).contains(&self.data_gib_max) {
+            return Err(SettingsError::Value(format!(
+                "data_gib_max is not in 1..={DATA_GIB_MAX}"
+            )));
         }
         if self.spill_mib_max > MIB_MAX {
             return invalid("spill_mib_max is at most 2^30");
@@ -286,9 +317,15 @@ mod tests {
             listen: vec!["[::1]:5433".into(), "127.0.0.1:0".into()],
             ..usable()
         };
-        let read: Settings = toml::from_str(&settings.to_toml()).unwrap();
+        let read: Settings = toml::from_str(&settings.to_toml().unwrap()).unwrap();
         assert_eq!(read, settings);
         assert!(settings.check().is_ok());
+        use std::os::unix::ffi::OsStrExt;
+        let no_text = Settings {
+            data: std::ffi::OsStr::from_bytes(b"\xff").into(),
+            ..usable()
+        };
+        assert!(no_text.to_toml().is_err());
     }
 
     #[test]
@@ -307,8 +344,25 @@ mod tests {
     }
 
     #[test]
+    fn a_log_that_is_too_small_is_told_in_the_words_of_the_setting() {
+        let settings = Settings {
+            log_mib_max: 255,
+            ..usable()
+        };
+        let error = settings.check().unwrap_err().to_string();
+        assert_eq!(error, "log_mib_max is at least 256");
+        let settings = Settings {
+            log_mib_max: 256,
+            ..usable()
+        };
+        assert!(settings.check().is_ok());
+    }
+
+    #[test]
     fn values_that_make_no_sense_are_refused() {
-        let cases: [fn(&mut Settings); 15] = [
+        let cases: [fn(&mut Settings); 17] = [
+            |s| s.data_gib_max = 0,
+            |s| s.data_gib_max = DATA_GIB_MAX + 1,
             |s| s.transactions_max = 0,
             |s| s.transactions_max = TRANSACTIONS_LEAST - 1,
             |s| s.transactions_max = u16::MAX,

@@ -159,12 +159,12 @@ impl Shared {
 
 impl SqlDatabase {
     /// Opens the SQL catalog of an engine database; makes it if there is none. Blocks for I/O. An engine database has one SQL database: as long as
-    /// there is a handle of it or a session, opening gives another handle.
+    /// there is a handle of either or a session, opening gives another handle, and costs nothing.
     ///
     /// # Errors
     /// What the engine reports; `XX001` for a catalog that cannot be read.
     pub fn open(engine: Database) -> Result<Self> {
-        let shared = engine.attached(|| Shared::open(engine.clone()))?;
+        let shared = engine.attached(Shared::open)?;
         Ok(Self { shared })
     }
 

@@ -398,6 +398,10 @@ impl From<vellum::Error> for SqlError {
         };
         let own = Self::new(state, message);
         match error {
+            // The system says of a disk that it is full, and the engine of a file that it may not be longer: the same to whoever needs room.
+            E::OutOfSpace { file } if &*file == "data" => own.with_hint(
+                "The disk is full, or the data file is as long as it may be (data_gib_max of the server).",
+            ),
             E::VersionSpace { own: true, .. } => {
                 own.with_hint("End the transaction; change fewer rows in one.")
             }

@@ -28,6 +28,7 @@ mod sorted;
 pub mod sqlstate;
 mod statistics;
 mod system;
+mod verify;
 mod wire;
 
 pub use arrow;
@@ -42,4 +43,5 @@ pub use session::{
 };
 pub use sqlstate::SqlState;
 pub use vellum_row::{Type, Typmod, Value};
+pub use verify::{StoredRelation, is_of_sql, stored_relations, verify};
 pub use wire::{CommandTag, CopyShape, Field, Format, Gone, OutputRow, Sink, Told};

@@ -71,17 +71,19 @@ impl RealDirectory {
         let root = root.as_ref();
         let name: Arc<str> = Arc::from(root.to_string_lossy());
         let creating = |source| StorageError::io("create directory", &name, source);
-        match private_dir(root) {
-            Ok(()) => {
-                let absolute = std::path::absolute(root).map_err(creating)?;
-                if let Some(parent) = absolute.parent() {
-                    fs::File::open(parent)
-                        .and_then(|parent| parent.sync_all())
-                        .map_err(creating)?;
-                }
-            }
-            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
+        let made = match private_dir(root) {
+            Ok(()) => true,
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => false,
             Err(error) => return Err(creating(error)),
+        };
+        let absolute = std::path::absolute(root).map_err(creating)?;
+        if let Some(parent) = absolute.parent() {
+            // Whoever made one that is there may have been cut off before this.
+            match fs::File::open(parent).and_then(|parent| parent.sync_all()) {
+                // Where others keep it is not ours to look into.
+                Err(error) if !made && error.kind() == io::ErrorKind::PermissionDenied => {}
+                synced => synced.map_err(creating)?,
+            }
         }
         Self::open(root)
     }

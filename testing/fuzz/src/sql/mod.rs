@@ -197,6 +197,12 @@ fn run_here(script: &[Step]) -> Result<States, String> {
         if !report.is_sound() {
             return Err(format!("is not sound: {report:?}"));
         }
+        let mut found = Vec::new();
+        vellum_sql::verify(database.engine(), &mut |finding| found.push(finding))
+            .map_err(|error| format!("verify: {error}"))?;
+        if !found.is_empty() {
+            return Err(format!("is not sound: {found:?}"));
+        }
         contents(&database)?
     };
     let database = open(&directory)?;

@@ -25,6 +25,7 @@ mod terminal;
 
 use crate::args::version_policy;
 use crate::exit::Failure;
+use crate::relations::unreadable;
 use clap::Args;
 use interrupt::Interrupts;
 use listen::Listener;
@@ -101,6 +102,8 @@ struct Shell<'o> {
     stop: bool,
     /// Whether a statement or a command has failed.
     failed: bool,
+    /// Whether something was not run when nobody read the results any more.
+    unrun: bool,
     /// Files that are read inside each other.
     depth: usize,
     /// At a terminal, where they do not end the process.
@@ -128,7 +131,8 @@ pub fn run(options: &Options, out: &mut dyn Write) -> Result<bool, Failure> {
     let engine = Database::open(&options.data, config)
         .map_err(|error| Failure::database(&options.data, error))?;
     let failed = |error: SqlError| Failure::failed(error.to_string());
-    let database = SqlDatabase::open(engine).map_err(failed)?;
+    let database = SqlDatabase::open(engine);
+    let database = database.map_err(|error| unreadable(&options.data, &error))?;
     for key in database.keys_left_out() {
         crate::complain!(
             "WARNING:  the foreign key {key} is left out: what it refers to is not there"
@@ -155,12 +159,21 @@ pub fn run(options: &Options, out: &mut dyn Write) -> Result<bool, Failure> {
         timing: false,
         stop: options.stop,
         failed: false,
+        unrun: false,
         depth: 0,
         interrupts: None,
         home: options.home.clone(),
         out,
     };
-    shell.all(options)?;
+    match shell.all(options) {
+        Err(Failure::Output(error)) if error.kind() == io::ErrorKind::BrokenPipe => {
+            if shell.unrun || shell.session.status() != TransactionStatus::Idle {
+                let text = "nobody reads the results any more: the rest was not run, and a transaction that was begun is rolled back";
+                return Err(Failure::failed(text.to_owned()));
+            }
+        }
+        done => done?,
+    }
     let well = !shell.failed;
     drop(shell);
     let engine = database.engine().clone();
@@ -191,18 +204,26 @@ impl Shell<'_> {
                 self.stop = false;
                 return self.terminal(options);
             }
-            self.input(&mut Standard::default(), None)?;
-            return Ok(());
+            let done = self.input(&mut Standard::default(), None);
+            // Whether more would come is not waited for.
+            self.unrun |= done.is_err();
+            return done.map(drop);
         }
-        for command in &options.commands {
+        let mut files = options.files.iter();
+        for (number, command) in options.commands.iter().enumerate() {
             // Data that do not stand behind it are standard input, as for psql.
-            let mut standard = Standard::default();
-            if self.input(&mut command.as_bytes(), Some(&mut standard))? == Go::Quit {
+            let (mut standard, mut rest) = (Standard::default(), command.as_bytes());
+            let done = self.input(&mut rest, Some(&mut standard));
+            let is_last = number + 1 == options.commands.len() && files.len() == 0;
+            self.unrun |= done.is_err() && !(is_last && rest.trim_ascii().is_empty());
+            if done? == Go::Quit {
                 return Ok(());
             }
         }
-        for file in &options.files {
-            if self.file(file)? == Go::Quit {
+        while let Some(file) = files.next() {
+            let done = self.file(file);
+            self.unrun |= done.is_err() && files.len() > 0;
+            if done? == Go::Quit {
                 return Ok(());
             }
         }
@@ -272,12 +293,16 @@ impl Shell<'_> {
             return Ok(Go::On);
         }
         if path == Path::new("-") {
-            return self.input(&mut Standard::default(), None);
+            let done = self.input(&mut Standard::default(), None);
+            self.unrun |= done.is_err();
+            return done;
         }
         match std::fs::File::open(path) {
             Ok(file) => {
                 self.depth += 1;
-                let done = self.input(&mut io::BufReader::new(file), None);
+                let mut lines = io::BufReader::new(file);
+                let done = self.input(&mut lines, None);
+                self.unrun |= done.is_err() && !lines.fill_buf().is_ok_and(<[u8]>::is_empty);
                 self.depth -= 1;
                 done
             }
@@ -306,12 +331,15 @@ impl Shell<'_> {
                     return Ok(Go::Quit);
                 }
             }
-            for one in splitter.line(line.trim_end_matches(['\n', '\r'])) {
+            let said = splitter.line(line.trim_end_matches(['\n', '\r']));
+            for (number, one) in said.iter().enumerate() {
                 let is_last = behind.is_some() && input.fill_buf().is_ok_and(<[u8]>::is_empty);
-                let go = match &mut behind {
-                    Some(behind) if is_last => self.said(&one, *behind)?,
-                    _ => self.said(&one, input)?,
+                let done = match &mut behind {
+                    Some(behind) if is_last => self.said(one, *behind),
+                    _ => self.said(one, input),
                 };
+                self.unrun |= done.is_err() && (number + 1 < said.len() || !splitter.is_empty());
+                let go = done?;
                 if go == Go::Quit || self.is_interrupted() {
                     return Ok(go);
                 }

@@ -206,6 +206,81 @@ fn crash_a_server_that_was_killed_starts_again() {
     assert_eq!(end(second.child).0, 0);
 }
 
+/// Symptom: the signal was kept for later, and a server that was recovering a large log could only be killed.
+#[test]
+fn regress_a_signal_ends_a_server_that_is_still_starting() {
+    let folder = tempfile::tempdir().unwrap();
+    // A start that goes on until somebody writes the rules.
+    let rules = folder.path().join("rules");
+    let made = Command::new("mkfifo").arg(&rules).status().unwrap();
+    assert!(made.success());
+    for signal in [Signal::TERM, Signal::INT] {
+        let database = folder.path().join("db");
+        let mut server = command(&database, &["--host-rules", rules.to_str().unwrap()])
+            .spawn()
+            .unwrap();
+        std::thread::sleep(Duration::from_millis(500));
+        assert!(server.try_wait().unwrap().is_none());
+        rustix::process::kill_process(rustix::process::Pid::from_child(&server), signal).unwrap();
+        let begun = std::time::Instant::now();
+        while server.try_wait().unwrap().is_none() {
+            assert!(begun.elapsed() < LONG, "it goes on");
+            std::thread::sleep(Duration::from_millis(10));
+        }
+        let (code, log) = end(server);
+        assert_eq!(code, 0, "{log}");
+        assert!(log.contains("stopped before anything was served"), "{log}");
+        assert!(!database.exists());
+    }
+}
+
+/// Symptom: `vellum serve | head -1` ended at once, with code 0 and without closing the database.
+#[test]
+fn regress_a_server_goes_on_when_nobody_reads_what_it_prints() {
+    let folder = tempfile::tempdir().unwrap();
+    let (reader, writer) = std::io::pipe().unwrap();
+    drop(reader);
+    let mut server = command(folder.path(), &[]).stdout(writer).spawn().unwrap();
+    let begun = std::time::Instant::now();
+    let is_there = || {
+        let entries = std::fs::read_dir(folder.path()).unwrap();
+        let mut names = entries.map(|entry| entry.unwrap().file_name());
+        names.any(|name| name.to_string_lossy().starts_with(".s.PGSQL."))
+    };
+    while !is_there() {
+        assert!(begun.elapsed() < LONG && server.try_wait().unwrap().is_none());
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    std::thread::sleep(Duration::from_millis(500));
+    assert!(server.try_wait().unwrap().is_none());
+    rustix::process::kill_process(rustix::process::Pid::from_child(&server), Signal::TERM).unwrap();
+    let (code, log) = end(server);
+    assert_eq!(code, 0, "{log}");
+    assert!(
+        log.contains("nobody reads") && log.contains("stopped"),
+        "{log}"
+    );
+}
+
+#[test]
+fn a_database_that_must_be_there_is_not_made() {
+    let folder = tempfile::tempdir().unwrap();
+    let database = folder.path().join("not/there");
+    let (code, log) = end(command(&database, &["--create", "false"]).spawn().unwrap());
+    assert_eq!(code, 4, "{log}");
+    assert!(!folder.path().join("not").exists());
+    let made = Program::start(command(&database, &[]));
+    made.signal(Signal::TERM);
+    let (code, log) = end(made.child);
+    assert!(code == 0 && log.contains("WARN"), "{log}");
+    assert!(log.contains("a new database was made"), "{log}");
+    let known = Program::start(command(&database, &["--create", "false"]));
+    known.signal(Signal::TERM);
+    let (code, log) = end(known.child);
+    assert!(code == 0 && log.contains("opening the database"), "{log}");
+    assert!(!log.contains("a new database was made"), "{log}");
+}
+
 #[test]
 fn what_cannot_be_served_is_refused_with_a_reason() {
     let folder = tempfile::tempdir().unwrap();

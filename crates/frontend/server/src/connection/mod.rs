@@ -29,6 +29,7 @@ use crate::crew::Crew;
 use crate::sessions::{Place, Tally};
 use crate::settings::Settings;
 use crate::stream::Stream;
+use crate::troubles::Troubles;
 use crate::wire::inbound::{Frame, Inbound};
 use crate::wire::outbound::Outbound;
 use crate::wire::report::Report;
@@ -47,7 +48,7 @@ const PAUSE_CROWDED: Duration = Duration::from_millis(20);
 const PAUSE_LISTENING: Duration = Duration::from_millis(1);
 
 /// What connections need of the settings.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub struct Limits {
     /// Longest body of a message.
     pub message_bytes_max: usize,
@@ -59,6 +60,8 @@ pub struct Limits {
     pub write: Option<Duration>,
     /// Statements that take at least as long are logged.
     pub log_statement_nanos: Option<u64>,
+    /// How many errors that are the operator's business are logged.
+    pub troubles: Troubles,
 }
 
 impl Limits {
@@ -73,6 +76,7 @@ impl Limits {
             log_statement_nanos: u64::try_from(settings.log_statements_ms)
                 .ok()
                 .map(|ms| ms.saturating_mul(1_000_000)),
+            troubles: Troubles::default(),
         }
     }
 }

@@ -244,7 +244,9 @@ impl Connection {
 
     /// Writes an error of the session; a fatal one is the end.
     fn tell(&mut self, error: &SqlError) -> Result<(), End> {
-        Tally::count(&self.place.seat().tally.errors, 1);
+        let seat = self.place.seat();
+        Tally::count(&seat.tally.errors, 1);
+        self.limits.troubles.hear(seat.process, error);
         if error.fields().severity == Severity::Fatal {
             let mut report = Report::fatal("XX000", error.message().to_owned());
             report.sqlstate = error.sqlstate().to_string().into();

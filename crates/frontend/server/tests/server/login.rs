@@ -297,6 +297,37 @@ fn regress_a_flood_of_logins_is_told_that_there_are_too_many() {
     alive.batch_execute("select 1").unwrap();
 }
 
+/// Symptom: of more than 256 clients that came in the same instant, the first were cut off before they had a chance to say who they are.
+#[test]
+fn regress_clients_that_come_at_once_all_get_in() {
+    const CLIENTS: usize = 600;
+    let world = World::trusting_with(|settings| settings.connections_max = 2 * CLIENTS);
+    let (address, together) = (world.address(), std::sync::Barrier::new(CLIENTS));
+    std::thread::scope(|scope| {
+        let clients: Vec<_> = (0..CLIENTS)
+            .map(|_| {
+                let spawned = std::thread::Builder::new()
+                    .stack_size(128 << 10)
+                    .spawn_scoped(scope, || {
+                        together.wait();
+                        let mut raw = Raw::new(address);
+                        // Whether there is TLS: there is none.
+                        raw.send(&[8u32.to_be_bytes(), 80_877_103u32.to_be_bytes()].concat());
+                        let mut answer = [0];
+                        raw.socket.read_exact(&mut answer).unwrap();
+                        assert_eq!(answer, *b"N");
+                        std::thread::sleep(std::time::Duration::from_millis(50));
+                        raw.log_in("vellum");
+                        raw
+                    });
+                spawned.unwrap()
+            })
+            .collect();
+        let all: Vec<Raw> = clients.into_iter().map(|one| one.join().unwrap()).collect();
+        assert_eq!(all.len(), CLIENTS);
+    });
+}
+
 /// Symptom: for as long as a login may take they kept out everybody, and every request to cancel.
 #[test]
 fn regress_clients_that_say_nothing_keep_nobody_out() {

@@ -40,7 +40,8 @@ pub(crate) use gate::{Gate, Gated, GatesByOid, Mode, Next};
 pub(crate) use kept_settings::KeptFor;
 pub(crate) use method::{CLASSES, Method, OperatorClass};
 pub(crate) use oids::{
-    Oids, next_value, remove, set_value, settle, state as sequence_state, sweep,
+    Oids, check as check_sequences, next_value, remove, set_value, settle, state as sequence_state,
+    sweep,
 };
 pub(crate) use publish::Published;
 pub(crate) use relation::{

@@ -13,7 +13,7 @@ use super::runtime::Taken;
 use super::{FIRST_USER_OID, Oid, Runtime, SequenceDefinition};
 use crate::error::{Result, SqlError};
 use crate::sqlstate;
-use vellum::{Database, Durability, PendingCommit, TransactionOptions};
+use vellum::{Database, Durability, PendingCommit, Transaction, TransactionOptions};
 use vellum_sync::Mutex;
 
 /// The engine table.
@@ -172,19 +172,12 @@ pub(crate) fn remove(
 /// # Errors
 /// `XX001` for a row that cannot be read; what the engine reports.
 pub(crate) fn sweep(engine: &Database, is_there: impl Fn(Oid) -> bool) -> Result<()> {
-    let reader = engine.begin()?;
-    let table = reader.table(TABLE)?;
     let mut gone = Vec::new();
-    let mut cursor = reader.cursor(&table, ..)?;
-    while let Some((key, _)) = cursor.next()? {
-        let oid = key.try_into().map(Oid::from_be_bytes);
-        let oid = oid.map_err(|_| unreadable())?;
+    each(&engine.begin()?, |oid, _| {
         if oid != 0 && !is_there(oid) {
             gone.push(oid);
         }
-    }
-    drop(cursor);
-    drop(reader);
+    })?;
     if gone.is_empty() {
         return Ok(());
     }
@@ -194,6 +187,31 @@ pub(crate) fn sweep(engine: &Database, is_there: impl Fn(Oid) -> bool) -> Result
         gone.try_for_each(|oid| transaction.delete(&table, &oid.to_be_bytes()).map(drop))
     })?;
     Ok(())
+}
+
+/// Looks whether all rows can be read.
+///
+/// # Errors
+/// `XX001` for one that cannot; what the engine reports.
+pub(crate) fn check(transaction: &Transaction) -> Result<()> {
+    let mut all = true;
+    each(transaction, |_, value| all &= decode(value).is_some())?;
+    all.then_some(()).ok_or_else(unreadable)
+}
+
+/// Calls `each` with the number and the value of every row.
+fn each(transaction: &Transaction, mut each: impl FnMut(Oid, &[u8])) -> Result<()> {
+    let table = transaction.table(TABLE)?;
+    let mut cursor = transaction.cursor(&table, ..)?;
+    while let Some((key, value)) = cursor.next()? {
+        let oid = key.try_into().map(Oid::from_be_bytes);
+        each(oid.map_err(|_| unreadable())?, value);
+    }
+    Ok(())
+}
+
+fn decode(value: &[u8]) -> Option<i64> {
+    value.try_into().map(i64::from_le_bytes).ok()
 }
 
 fn current(
@@ -282,13 +300,9 @@ fn step(last: i64, name: &str, definition: &SequenceDefinition) -> Result<i64> {
 fn read(engine: &Database, oid: Oid) -> Result<Option<i64>> {
     let transaction = engine.begin()?;
     let table = transaction.table(TABLE)?;
-    let found = transaction.get(&table, &oid.to_be_bytes(), |value| {
-        value.try_into().map(i64::from_le_bytes)
-    })?;
-    match found {
+    match transaction.get(&table, &oid.to_be_bytes(), decode)? {
         None => Ok(None),
-        Some(Ok(value)) => Ok(Some(value)),
-        Some(Err(_)) => Err(unreadable()),
+        Some(value) => value.map(Some).ok_or_else(unreadable),
     }
 }
 

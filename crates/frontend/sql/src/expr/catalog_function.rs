@@ -26,6 +26,8 @@ pub(crate) enum CatalogFunction {
     // Text and oids of objects.
     AlwaysFalse,
     AlwaysTrue,
+    /// A copy of the database into a directory.
+    Backup,
     BlockingPids,
     CancelBackend,
     ClientAddress,
@@ -221,7 +223,7 @@ pub(super) const fn entry(
 use CatalogFunction as F;
 
 #[rustfmt::skip]
-static FUNCTIONS: [CatalogEntry; 145] = [
+static FUNCTIONS: [CatalogEntry; 146] = [
     entry(1081, "format_type", "oid int4", "text", F::FormatType),
     entry(1349, "oidvectortypes", "oidvector", "text", F::TypesOf),
     entry(1716, "pg_get_expr", "pg_node_tree oid", "text", F::Expression),
@@ -337,6 +339,8 @@ static FUNCTIONS: [CatalogEntry; 145] = [
     entry(2561, "pg_blocking_pids", "int4", "_int4", F::BlockingPids),
     entry(2171, "pg_cancel_backend", "int4", "bool", F::CancelBackend),
     entry(2096, "pg_terminate_backend", "int4", "bool", F::TerminateBackend),
+    // Vellum's own, with an oid that PostgreSQL gives to nothing that it has from the start.
+    entry(16000, "vellum_backup", "text", "void", F::Backup),
     entry(2626, "pg_sleep", "float8", "void", F::Sleep),
     entry(3935, "pg_sleep_for", "interval", "void", F::SleepFor),
     entry(3936, "pg_sleep_until", "timestamptz", "void", F::SleepUntil),
@@ -428,6 +432,7 @@ impl CatalogFunction {
         matches!(
             self,
             Self::CancelBackend
+                | Self::Backup
                 | Self::Sleep
                 | Self::SleepFor
                 | Self::SleepUntil

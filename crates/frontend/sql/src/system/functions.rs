@@ -5,7 +5,7 @@ use super::objects;
 use super::roles::DATABASE_OID;
 use super::signals::{self, Signal};
 use super::types;
-use super::{comments, describe, has_rights, triggers};
+use super::{backup, comments, describe, has_rights, triggers};
 use crate::catalog::{Kind, Oid};
 use crate::database::DATABASE;
 use crate::error::{Result, SqlError};
@@ -241,6 +241,7 @@ pub(crate) fn ask(env: &Env<'_>, function: F, arguments: &[Value]) -> Result<Val
             let channels: Vec<Value> = channels.iter().map(|name| Value::text(&**name)).collect();
             Value::Array(Array::of(Type::Text, &channels))
         }
+        F::Backup => backup::backup(env, value(0))?,
         F::Sleep | F::SleepFor => signals::sleep(env, value(0))?,
         F::SleepUntil => signals::sleep_until(env, value(0))?,
         F::BlockingPids => signals::blocking_pids(env, value(0)),

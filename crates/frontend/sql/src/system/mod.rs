@@ -10,6 +10,7 @@
 //! Not here: joining and filtering them (`exec`), the functions that queries of them call (`describe`, `expr::catalog_function`).
 
 mod activity;
+mod backup;
 mod built_in;
 mod comments;
 mod constraints;

@@ -125,6 +125,24 @@ pub fn database_in<D: Directory + 'static>(directory: &Arc<D>) -> SqlDatabase {
     SqlDatabase::open(Database::open_directory(directory.clone(), config).unwrap()).unwrap()
 }
 
+/// What is wrong with the catalog, and with indexes.
+pub fn findings(database: &SqlDatabase) -> Vec<String> {
+    let mut all = Vec::new();
+    vellum_sql::verify(database.engine(), &mut |finding| {
+        all.push(finding.to_string());
+    })
+    .unwrap();
+    all
+}
+
+/// Pages, trees, the catalog and indexes are what they should be.
+#[track_caller]
+pub fn assert_sound(database: &SqlDatabase) {
+    let report = database.engine().verify().unwrap();
+    assert!(report.is_sound(), "{:#?}", report.findings);
+    assert_eq!(findings(database), [""; 0]);
+}
+
 impl Client {
     pub fn of(database: &SqlDatabase) -> Self {
         Self::of_user(database, FIRST_ROLE)

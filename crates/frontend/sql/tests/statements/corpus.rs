@@ -3,7 +3,7 @@
 //! `tests/corpus/*.slt`: one record a statement, in the form of sqllogictest; errors by SQLSTATE, empty text as `(empty)`. The answers are a server's, not
 //! ours: whoever adds records asks one (collation C, time zone UTC).
 
-use super::client::{Client, Heard};
+use super::client::{Client, Heard, database, findings};
 use sqllogictest::{DB, DBOutput, DefaultColumnType, Record, Runner};
 use vellum_sql::SqlError;
 
@@ -49,7 +49,11 @@ impl DB for Session {
 
 fn run(name: &str, text: &str) {
     let records: Vec<Record<DefaultColumnType>> = sqllogictest::parse(text).unwrap();
-    let mut runner = Runner::new(|| async { Ok(Session(Client::new())) });
+    let database = database();
+    let mut runner = Runner::new(|| {
+        let client = Client::of(&database);
+        async { Ok(Session(client)) }
+    });
     let mut failures = Vec::new();
     let mut count = 0;
     for record in records {
@@ -69,6 +73,8 @@ fn run(name: &str, text: &str) {
         failures.len(),
         shown.join("\n")
     );
+    // Whatever they have changed, indexes and the catalog go with it.
+    assert_eq!(findings(&database), [""; 0], "{name}");
 }
 
 macro_rules! corpus {

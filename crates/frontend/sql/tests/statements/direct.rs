@@ -54,6 +54,36 @@ fn values_go_in_and_rows_come_out() {
     assert_eq!(null.get(0, 0), &Value::Bool(true));
 }
 
+/// Symptom: every statement opened the catalog anew, and the next value of a sequence was 33 after 1.
+#[test]
+fn regress_statements_without_a_connection_share_one_catalog() {
+    let directory = std::sync::Arc::new(MemoryDirectory::new());
+    let open = || {
+        let config = Config::default()
+            .pool_bytes(16 << 20)
+            .background_threads(false);
+        Database::open_directory(directory.clone(), config).unwrap()
+    };
+    let database = open();
+    let other = database.clone();
+    database
+        .sql("create table t (id serial primary key, a int)", &[])
+        .unwrap();
+    for (number, database) in (1..).zip([&database, &other, &database]) {
+        let rows = database.sql("insert into t (a) values (0) returning id", &[]);
+        assert_eq!(rows.unwrap().get(0, 0), &Value::Int4(number));
+    }
+    // A connection keeps what it needs; the last of all gives the directory back.
+    let mut connection = database.connect().unwrap();
+    drop((database, other));
+    assert_eq!(connection.sql("select * from t", &[]).unwrap().len(), 3);
+    drop(connection);
+    let again = open();
+    assert_eq!(again.sql("select * from t", &[]).unwrap().len(), 3);
+    again.close().unwrap();
+    drop(open());
+}
+
 #[test]
 fn a_connection_has_transactions_and_all_see_one_catalog() {
     let database = database();

@@ -1,6 +1,6 @@
 //! COPY into an empty table, and CREATE TABLE AS: which rows are loaded, that nobody can tell by what is there, and who waits.
 
-use super::client::{Client, Heard, database};
+use super::client::{Client, Heard, assert_sound, database};
 use vellum_sql::{Progress, SqlDatabase};
 
 /// Rows that were loaded so far.
@@ -88,8 +88,7 @@ fn rows_that_are_loaded_are_rows_as_others() {
         if columns.contains("generated") {
             assert_eq!(client.ok("select count(*) from t where g = 2 * a"), "3471");
         }
-        let report = database.engine().verify().unwrap();
-        assert!(report.is_sound(), "{:#?}", report.findings);
+        assert_sound(&database);
     }
 }
 
@@ -257,8 +256,7 @@ fn rows_that_are_wrong_are_told_and_leave_an_empty_table() {
     assert_eq!(client.ok("select count(*) from t"), "1");
     // Loads that ended before the row that is wrong: those whose keys did not ascend.
     assert_eq!(loaded(&database), 2 * 501);
-    let report = database.engine().verify().unwrap();
-    assert!(report.is_sound(), "{:#?}", report.findings);
+    assert_sound(&database);
 }
 
 #[test]
@@ -340,8 +338,7 @@ fn create_table_as_loads_what_its_query_finds() {
     assert_eq!(client.ok("select count(*) from w"), "10");
     assert_eq!(client.ok("select count(*) from t"), "990");
     assert_eq!(loaded(&database), before);
-    let report = database.engine().verify().unwrap();
-    assert!(report.is_sound(), "{:#?}", report.findings);
+    assert_sound(&database);
 }
 
 #[test]

@@ -2,6 +2,7 @@
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
 mod advisory;
+mod backups;
 mod blocks;
 mod catalogs;
 mod changes;
@@ -55,5 +56,6 @@ mod settings;
 mod statistics;
 mod stress;
 mod temporary;
+mod verified;
 mod views;
 mod waits;

@@ -4,7 +4,7 @@
 //!
 //! Not checked: which transactions succeed, and in which order they took effect.
 
-use super::client::{Client, Heard, database};
+use super::client::{Client, Heard, assert_sound, database};
 use std::thread;
 use vellum_base::random::Random;
 use vellum_base::replay;
@@ -248,6 +248,7 @@ fn constraints_hold_whatever_sessions_do_at_once() {
         }
     });
     assert_eq!(wrongs(&mut setup), "");
+    assert_sound(&database);
     let left = setup.ok("select count(*) from parent");
     println!("{left} parents are left");
 }
