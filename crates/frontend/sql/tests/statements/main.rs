@@ -30,6 +30,7 @@ mod hints;
 mod indexes;
 mod isolation;
 mod joins;
+mod kept;
 mod keys;
 mod like;
 mod line_ends;
