@@ -108,6 +108,7 @@ corpus!(
     definitions,
     documents,
     domains,
+    drawn,
     drops,
     edges,
     enum_indexes,
