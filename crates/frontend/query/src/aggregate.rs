@@ -184,6 +184,15 @@ impl Aggregate {
         self.result
     }
 
+    /// What it computes of each row.
+    pub(crate) fn terms_mut(&mut self) -> impl Iterator<Item = &mut Term> {
+        let order = self.order.iter_mut().map(|key| &mut key.term);
+        self.arguments
+            .iter_mut()
+            .chain(&mut self.filter)
+            .chain(order)
+    }
+
     /// Whether it may come to something else when it is computed again.
     pub(crate) fn is_volatile(&self) -> bool {
         let order = self.order.iter().map(|key| &key.term);
@@ -327,6 +336,7 @@ impl AggregateUDFImpl for Folded {
             types: self.known.arguments.clone(),
             result: self.known.result,
             rows: VecDeque::new(),
+            bytes: 0,
         }))
     }
 
@@ -408,20 +418,31 @@ struct Sliding {
     types: Vec<Type>,
     result: Type,
     rows: VecDeque<Vec<Value>>,
+    /// Bytes that they take.
+    bytes: usize,
+}
+
+/// Bytes that a row of a frame takes.
+fn bytes_of_row(row: &[Value]) -> usize {
+    let heap = row.iter().map(|value| value.as_ref().heap_bytes());
+    size_of::<Vec<Value>>() + size_of_val(row) + heap.sum::<usize>()
 }
 
 impl Accumulator for Sliding {
     fn update_batch(&mut self, values: &[ArrayRef]) -> Result<()> {
-        let rows = &mut self.rows;
+        let (rows, bytes) = (&mut self.rows, &mut self.bytes);
         Group::each(&self.types, values, |row| {
-            rows.push_back(row.iter().map(|value| value.to_value()).collect());
+            let row: Vec<Value> = row.iter().map(|value| value.to_value()).collect();
+            *bytes += bytes_of_row(&row);
+            rows.push_back(row);
             Ok(())
         })
     }
 
     fn retract_batch(&mut self, values: &[ArrayRef]) -> Result<()> {
         let gone = values.first().map_or(0, |array| array.len());
-        self.rows.drain(..gone.min(self.rows.len()));
+        let gone = self.rows.drain(..gone.min(self.rows.len()));
+        self.bytes -= gone.map(|row| bytes_of_row(&row)).sum::<usize>();
         Ok(())
     }
 
@@ -440,7 +461,7 @@ impl Accumulator for Sliding {
     }
 
     fn size(&self) -> usize {
-        size_of::<Self>() + self.rows.len() * size_of::<Vec<Value>>()
+        size_of::<Self>() + self.bytes
     }
 
     fn state(&mut self) -> Result<Vec<ScalarValue>> {

@@ -23,7 +23,7 @@ pub(crate) struct Collecting {
     bytes: usize,
 }
 
-/// What a row takes beside its text and bytes.
+/// What a row takes beside its values.
 const ROW_BYTES: usize = 64;
 
 impl Collecting {
@@ -84,10 +84,7 @@ impl Folding for Collecting {
             self.bytes += length + ROW_BYTES;
         }
         let row: Vec<Value> = arguments.iter().map(|value| value.to_value()).collect();
-        let heap = arguments.iter().map(|value| match value {
-            ValueRef::Bytea(bytes) => bytes.len(),
-            value => value.as_str().map_or(0, str::len),
-        });
+        let heap = arguments.iter().map(ValueRef::heap_bytes);
         self.bytes += ROW_BYTES + size_of_val(row.as_slice()) + heap.sum::<usize>();
         self.rows.push(row);
         Ok(())

@@ -14,6 +14,7 @@ use crate::pushed::PushConditions;
 use crate::relation::Relation;
 use crate::scan::{Answer, Part, Scans};
 use crate::sorts::FitSorts;
+use crate::stays::PushColumns;
 use crate::temporary::Room;
 use crate::types::Kind;
 use crate::union::MixUnions;
@@ -385,7 +386,15 @@ impl Engine {
         });
         let mut steps: Vec<Arc<dyn PhysicalOptimizerRule + Send + Sync>> =
             vec![Arc::new(MixUnions)];
-        steps.extend(PhysicalOptimizer::new().rules);
+        // Conditions have come as far down as they may (G5): here they would become one with others below, and no scan takes any.
+        let further = PhysicalOptimizer::new().rules.into_iter();
+        let further = further.filter(|rule| rule.name() != "FilterPushdown");
+        steps.extend(further.map(|rule| match rule.name() {
+            "ProjectionPushdown" => {
+                Arc::new(PushColumns::new()) as Arc<dyn PhysicalOptimizerRule + Send + Sync>
+            }
+            _ => rule,
+        }));
         steps.push(Arc::new(TellKeys));
         steps.push(Arc::new(FitSorts {
             memory_bytes: limits.memory_bytes,

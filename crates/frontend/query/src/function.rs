@@ -6,10 +6,12 @@ use crate::known::Known;
 use crate::types::{Kind, data_type};
 use arrow::array::ArrayRef;
 use arrow::datatypes::DataType;
+use datafusion::common::tree_node::TreeNode as _;
 use datafusion::common::{Result, ScalarValue};
 use datafusion::logical_expr::{
-    ColumnarValue, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility,
+    ColumnarValue, Expr, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility,
 };
+use datafusion::physical_expr::{PhysicalExpr, ScalarFunctionExpr};
 use std::fmt::Debug;
 use std::sync::Arc;
 use vellum_row::{Type, Value, ValueRef};
@@ -21,6 +23,10 @@ pub trait RowFunction: Debug + Send + Sync {
     /// # Errors
     /// What the query is to fail with.
     fn call(&self, arguments: &[ValueRef<'_>]) -> std::result::Result<Value, Failure>;
+    /// Whether it never fails, whatever it is called with.
+    fn is_total(&self) -> bool {
+        false
+    }
 }
 
 /// One as DataFusion calls it.
@@ -42,6 +48,29 @@ pub(crate) fn known(
     };
     let known = Known::new('f', number, function, arguments, result, volatility);
     Arc::new(ScalarUDF::from(Called(known)))
+}
+
+/// Whether a function may fail.
+fn may_fail(function: &ScalarUDF) -> bool {
+    let called = function.inner().downcast_ref::<Called>();
+    called.is_some_and(|called| !called.0.function.is_total())
+}
+
+/// Whether computing a term may fail.
+pub(crate) fn term_may_fail(term: &Expr) -> bool {
+    let found = term
+        .exists(|part| Ok(matches!(part, Expr::ScalarFunction(called) if may_fail(&called.func))));
+    // Nothing that is asked fails.
+    found.unwrap_or(true)
+}
+
+/// The same of a term of a step.
+pub(crate) fn step_may_fail(term: &Arc<dyn PhysicalExpr>) -> bool {
+    let found = term.exists(|part| {
+        let called = part.downcast_ref::<ScalarFunctionExpr>();
+        Ok(called.is_some_and(|called| may_fail(called.fun())))
+    });
+    found.unwrap_or(true)
 }
 
 impl ScalarUDFImpl for Called {
@@ -112,6 +141,10 @@ impl RowFunction for KeyFunction {
         let mut bytes = Vec::with_capacity(16);
         key(self.0, *value, &mut bytes)?;
         Ok(Value::Bytea(bytes.into()))
+    }
+
+    fn is_total(&self) -> bool {
+        true
     }
 }
 

@@ -212,6 +212,32 @@ impl Relation {
         Self::with(builder.project(named)?, columns)
     }
 
+    /// The rows with what of these terms may be another value each time behind their columns: each of these, and all that are equal, is such a column then, computed once a row.
+    ///
+    /// # Errors
+    /// A term of columns that are not there.
+    pub(crate) fn drawn(self, symbols: &Symbols, terms: Vec<&mut Term>) -> Result<Self> {
+        let width = self.columns.len();
+        let mut volatile: Vec<&mut Term> = terms
+            .into_iter()
+            .filter(|term| term.expr.is_volatile())
+            .collect();
+        let mut made: Vec<Term> = Vec::new();
+        let mut places = Vec::with_capacity(volatile.len());
+        for term in &volatile {
+            let known = made.iter().position(|other| other.expr == term.expr);
+            places.push(known.unwrap_or(made.len()));
+            if known.is_none() {
+                made.push(Term::clone(term));
+            }
+        }
+        let drawn = self.extend(symbols, made)?;
+        for (term, place) in volatile.iter_mut().zip(places) {
+            **term = drawn.columns[width + place].term();
+        }
+        Ok(drawn)
+    }
+
     /// These of its columns.
     ///
     /// # Errors
@@ -251,9 +277,13 @@ impl Relation {
     pub fn group(
         self,
         symbols: &Symbols,
-        keys: Vec<Term>,
-        aggregates: Vec<Aggregate>,
+        mut keys: Vec<Term>,
+        mut aggregates: Vec<Aggregate>,
     ) -> Result<Self> {
+        // A key is compared and shown, an argument of an aggregate may be a key of its order.
+        let own = aggregates.iter_mut().flat_map(Aggregate::terms_mut);
+        let terms = keys.iter_mut().chain(own).collect();
+        let drawn = self.drawn(symbols, terms)?;
         let mut exprs = Vec::with_capacity(keys.len());
         let mut folded = Vec::new();
         let mut columns = Vec::new();
@@ -274,7 +304,7 @@ impl Relation {
             folded.push(aggregate.expr(symbols)?.alias(column.name()));
             columns.push(column);
         }
-        let (builder, _) = self.builder();
+        let (builder, _) = drawn.builder();
         let grouped = Self::with(builder.aggregate(exprs, folded)?, Vec::new())?;
         grouped.only(columns)
     }
@@ -359,12 +389,15 @@ impl Relation {
     fn grouped_by(
         self,
         symbols: &Symbols,
-        keys: Vec<Term>,
-        aggregates: Vec<Aggregate>,
+        mut keys: Vec<Term>,
+        mut aggregates: Vec<Aggregate>,
         sets: &[&Vec<usize>],
         asked: &[Vec<usize>],
     ) -> Result<Self> {
-        let width = self.columns.len();
+        let own = aggregates.iter_mut().flat_map(Aggregate::terms_mut);
+        let terms = keys.iter_mut().chain(own).collect();
+        let drawn = self.drawn(symbols, terms)?;
+        let width = drawn.columns.len();
         let shown: Vec<Kind> = keys.iter().map(Term::kind).collect();
         // What is compared, and behind these what is shown of keys of which equal ones may look different.
         let inexact = keys.iter().filter(|key| !key.kind().is_exact()).cloned();
@@ -376,7 +409,7 @@ impl Relation {
         let mut made: Vec<Term> = compared.collect();
         let count = made.len();
         made.extend(inexact);
-        let extended = self.extend(symbols, made)?;
+        let extended = drawn.extend(symbols, made)?;
         let compared = extended.columns[width..width + count].to_vec();
         let mut folded = Vec::new();
         let mut showing = Vec::new();

@@ -4,6 +4,7 @@
 //! batches refers to all that they keep, and would count with all of it, again and again, in whoever keeps batches next. So such rows get buffers of their own ([`Compact`]) before they are
 //! kept. And the first rows of an order are looked for by keeping them all; many are found by sorting, which needs no memory for them.
 
+use crate::kept::counted;
 use crate::keys::with_children;
 use arrow::array::{Array as _, ArrayRef, AsArray as _, GenericByteViewArray, RecordBatch};
 use arrow::datatypes::{ByteViewType, DataType};
@@ -21,6 +22,7 @@ use datafusion::physical_plan::limit::LocalLimitExec;
 use datafusion::physical_plan::sorts::sort::SortExec;
 use datafusion::physical_plan::sorts::sort_preserving_merge::SortPreservingMergeExec;
 use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
+use datafusion::physical_plan::windows::WindowAggExec;
 use datafusion::physical_plan::{DisplayAs, DisplayFormatType, ExecutionPlan, PlanProperties};
 use futures::StreamExt as _;
 use std::fmt;
@@ -34,7 +36,7 @@ const COLUMN_BYTES: usize = 64;
 /// Bytes of buffers that a column of a batch may refer to without being looked at.
 const SMALL_BYTES: usize = 64 << 10;
 
-/// Has long tops sorted, and puts [`Compact`] below what keeps the rows of joins and sorts.
+/// Has long tops sorted, puts [`Compact`] below what keeps the rows of joins and sorts, and counts what windows keep (`kept`).
 #[derive(Debug)]
 pub(crate) struct FitSorts {
     /// Of the statement.
@@ -48,7 +50,7 @@ impl PhysicalOptimizerRule for FitSorts {
         _: &ConfigOptions,
     ) -> Planned<Arc<dyn ExecutionPlan>> {
         let fitted = |step: Arc<dyn ExecutionPlan>| {
-            let step = self.sorted(compacted(step)?);
+            let step = counted(self.sorted(compacted(step)?))?;
             Ok(Transformed::yes(step))
         };
         plan.transform_up(fitted).data()
@@ -85,7 +87,11 @@ fn compacted(step: Arc<dyn ExecutionPlan>) -> Planned<Arc<dyn ExecutionPlan>> {
     let keeps = if let Some(join) = step.downcast_ref::<SortMergeJoinExec>() {
         // The other side comes by.
         usize::from(SortMergeJoinExec::probe_side(&join.join_type()) == JoinSide::Left)
-    } else if is_join(&step) || step.is::<SortExec>() || step.is::<SortPreservingMergeExec>() {
+    } else if is_join(&step)
+        || step.is::<SortExec>()
+        || step.is::<SortPreservingMergeExec>()
+        || step.is::<WindowAggExec>()
+    {
         0
     } else {
         return Ok(step);

@@ -295,8 +295,12 @@ impl Relation {
     }
 
     /// A function over frames that are computed here (`frames`).
-    fn framed(self, symbols: &Symbols, window: Window, framing: Framing) -> Result<Self> {
+    fn framed(self, symbols: &Symbols, mut window: Window, framing: Framing) -> Result<Self> {
         let before = self.columns.clone();
+        // They are compared, and sorted by.
+        let keys = window.order.iter_mut().map(|key| &mut key.term);
+        let drawn = self.drawn(symbols, keys.collect())?;
+        let width = drawn.columns.len();
         let (framed, own, filter) = match window.function {
             Windowed::Aggregate(aggregate) => {
                 let (fold, arguments, filter) = aggregate.into_fold()?;
@@ -347,8 +351,8 @@ impl Relation {
         terms.extend(order.map(|key| key.term.key(symbols)));
         let ordered = terms.len();
         terms.extend(arguments);
-        let relation = self.extend(symbols, terms)?;
-        let made = relation.columns[before.len()..].to_vec();
+        let relation = drawn.extend(symbols, terms)?;
+        let made = relation.columns[width..].to_vec();
         let (number, function) = (symbols.next(), Arc::new(computed));
         let known = Known::new(
             'w',

@@ -247,7 +247,7 @@ impl Binder<'_> {
             return Err(not_here().at(place));
         };
         let result = aggregate.result;
-        let number = noted(others, aggregate)?;
+        let number = noted(others, aggregate, self.in_order_by)?;
         Ok(Bound::new(Expr::Slot(number), result))
     }
 
@@ -659,12 +659,13 @@ pub(super) fn not_here() -> SqlError {
     SqlError::new(sqlstate::GROUPING_ERROR, NOT_HERE)
 }
 
-/// The number of an aggregate among those of its query.
+/// The number of an aggregate among those of its query. One that draws is another each time that it is written, but where it is the `same`.
 ///
 /// # Errors
 /// `54000` for one too many.
-pub(super) fn noted(others: &mut Vec<Aggregate>, aggregate: Aggregate) -> Result<u16> {
-    let known = others.iter().position(|other| *other == aggregate);
+pub(super) fn noted(others: &mut Vec<Aggregate>, aggregate: Aggregate, same: bool) -> Result<u16> {
+    let same = same || !aggregate.expressions().any(Expr::is_volatile);
+    let known = others.iter().position(|other| same && *other == aggregate);
     let number = known.unwrap_or(others.len());
     SqlError::check_room(number, COMPARED_MAX, "aggregates")?;
     if known.is_none() {

@@ -67,7 +67,7 @@ impl Binder<'_> {
             return Err(SqlError::new(sqlstate::GROUPING_ERROR, NESTED).at(place));
         }
         let result = aggregate.result;
-        let position = noted(others, aggregate)?;
+        let position = noted(others, aggregate, true)?;
         let between = self.outer[at..].iter_mut();
         between.for_each(|outer| outer.read = true);
         let expr = Expr::Outer {

@@ -237,6 +237,8 @@ pub(crate) struct Binder<'c> {
     pub groupings: Option<Vec<Vec<Expr>>>,
     /// Whether it binds the argument of an aggregate.
     pub in_aggregate: bool,
+    /// Whether it binds a key of ORDER BY: an aggregate that was written before is that one, also if it draws.
+    pub in_order_by: bool,
     /// What WINDOW names.
     pub named_windows: NamedWindows,
     /// What WITH names, where it can be seen.
@@ -320,6 +322,7 @@ impl<'c> Binder<'c> {
             windows: None,
             groupings: None,
             in_aggregate: false,
+            in_order_by: false,
             named_windows: NamedWindows::default(),
             with: Vec::new(),
             writings: Vec::new(),

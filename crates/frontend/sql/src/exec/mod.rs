@@ -14,6 +14,7 @@ mod distinct;
 mod foreign;
 mod found;
 mod json_rows;
+mod last;
 mod late;
 mod lock;
 mod merge;
@@ -57,7 +58,7 @@ use std::sync::Arc;
 use system::SystemRows;
 use vellum::{Database, OwnWrites, Transaction};
 use vellum_base::maps::{HashMap, HashSet};
-use vellum_row::{Array, ArrayRef, Type, Value, ValueRef, send_to_client};
+use vellum_row::{Array, ArrayRef, Type, Value, ValueRef, send};
 use vellum_sync::atomic::AtomicUsize;
 
 /// Whether more rows are wanted.
@@ -577,6 +578,20 @@ impl<'r, 'w> Run<'r, 'w> {
         Ok(expr.eval(&self.frame(&[], &[], &results))?.into_value())
     }
 
+    /// The value of an expression for these rows, of which its subqueries may read columns.
+    ///
+    /// # Errors
+    /// Those of the functions and queries in it.
+    pub(crate) fn value_at(
+        &self,
+        expr: &Expr,
+        subqueries: &[Subquery],
+        rows: &[RowRef<'_>],
+    ) -> Result<Value> {
+        let results = self.subqueries(subqueries);
+        Ok(expr.eval(&self.frame(rows, &[], &results))?.into_value())
+    }
+
     /// The rows of functions that return sets and read no table.
     ///
     /// # Errors
@@ -658,7 +673,7 @@ impl Run<'_, '_> {
         self.planned.borrow_mut().unplanned.insert(at);
     }
 
-    /// A subquery's number and the values, as they are sent, of all that it depends on; `None` if it may return something else each time.
+    /// A subquery's number and the values, in their binary form, of all that it depends on; `None` if it may return something else each time. Texts of floats tell fewer of them apart.
     fn values_read(&self, subquery: &Subquery, frame: &Frame<'_>) -> Result<Option<Vec<u8>>> {
         let Some(places) = subquery.select.depends_on() else {
             return Ok(None);
@@ -677,7 +692,7 @@ impl Run<'_, '_> {
             let at = key.len();
             key.extend([0; 5]);
             if !value.as_ref().is_null() {
-                send_to_client(value.as_ref(), self.env.settings(), &mut key);
+                send(value.as_ref(), &mut key);
                 let length = u32::try_from(key.len() - at).unwrap_or(u32::MAX);
                 key[at + 1..at + 5].copy_from_slice(&length.to_be_bytes());
                 key[at] = 1;
@@ -770,15 +785,7 @@ fn gathered(ty: Type, values: &[Value]) -> Result<Array> {
 
 /// Bytes that a value takes in memory.
 pub(crate) fn bytes_of(value: &Value) -> usize {
-    let heap = match value {
-        Value::Text(text) | Value::Char(text) | Value::Json(text) => text.len(),
-        Value::Bytea(bytes) => bytes.len(),
-        Value::Array(array) => array.as_ref().bytes().len(),
-        Value::Jsonb(json) => json.as_ref().bytes().len(),
-        Value::Numeric(_) => 64,
-        _ => 0,
-    };
-    size_of::<Value>() + heap
+    size_of::<Value>() + value.as_ref().heap_bytes()
 }
 
 /// `21000`.

@@ -1,6 +1,7 @@
 //! Queries: what is done with the rows of their tables.
 
 use super::distinct::DistinctRows;
+use super::last::Last;
 use super::scan::Tables;
 use super::system::KeptRows;
 use super::{Flow, Run};
@@ -165,7 +166,8 @@ impl Run<'_, '_> {
         };
         if select.order.is_empty() || select.ordered {
             self.with_keys(select, || {
-                self.body(&select.body, &[], &subqueries, &mut |row, _| {
+                let last = Last::default();
+                self.body(&select.body, &[], &last, &subqueries, &mut |row, _| {
                     if self.place.is_some_and(|place| !place.gives()) {
                         return Ok(Flow::More);
                     }
@@ -185,9 +187,10 @@ impl Run<'_, '_> {
             return Ok(stopped);
         }
         let mut kept: Vec<Kept> = Vec::new();
+        let last = Last::of(select);
         self.with_keys(select, || {
             let (body, order) = (&select.body, &select.order);
-            self.body(body, order, &subqueries, &mut |row, sort| {
+            self.body(body, order, &last, &subqueries, &mut |row, sort| {
                 if distinct(row)? {
                     let row: Vec<Value> = row.iter().map(|out| out.as_ref().to_value()).collect();
                     self.keep_row(&row)?;
@@ -199,12 +202,13 @@ impl Run<'_, '_> {
             })
         })?;
         kept.sort_by(|a, b| compare_keys(&select.order, &a.sort, &b.sort));
-        for Kept { row, keys, .. } in kept {
+        for Kept { sort, row, keys } in kept {
             // Behind the sort and before the limit, as in PostgreSQL: what is not returned is not locked.
             if !self.lock_rows(select, &keys)? {
                 continue;
             }
-            let row: Vec<Out<'_>> = row.iter().map(|value| Out::Lent(value.as_ref())).collect();
+            let mut row: Vec<Out<'_>> = row.iter().map(|value| Out::Lent(value.as_ref())).collect();
+            last.compute(self, &sort[select.order.len()..], &mut row)?;
             if deliver(&row)? == Flow::Enough {
                 break;
             }
@@ -274,11 +278,12 @@ impl Run<'_, '_> {
         Ok(true)
     }
 
-    /// Rows of a body with their sort keys.
+    /// Rows of a body with their sort keys, and behind these what is kept for `last`.
     fn body(
         &self,
         body: &Body,
         order: &[SortKey],
+        last: &Last,
         subqueries: &[Subresult],
         each: &mut dyn FnMut(&[Out<'_>], Vec<Value>) -> Result<Flow>,
     ) -> Result<()> {
@@ -339,8 +344,11 @@ impl Run<'_, '_> {
                 let mut finish = |rows: &[RowRef<'_>], slots: &[Value]| -> Result<Flow> {
                     let frame = self.frame(rows, slots, subqueries);
                     let mut out: SmallVec<[Out<'_>; FEW_COLUMNS]> = SmallVec::new();
-                    for expr in output {
-                        out.push(expr.eval(&frame)?);
+                    for (at, expr) in output.iter().enumerate() {
+                        out.push(match last.has(at) {
+                            true => Out::NULL,
+                            false => expr.eval(&frame)?,
+                        });
                     }
                     let mut keys = Vec::with_capacity(order.len());
                     for key in order {
@@ -349,6 +357,7 @@ impl Run<'_, '_> {
                             SortBy::Expr(expr) => expr.eval(&frame)?.into_value(),
                         });
                     }
+                    last.keep(&frame, &mut keys)?;
                     each(&out, keys)
                 };
                 let tables = Tables {

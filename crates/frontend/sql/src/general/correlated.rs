@@ -4,7 +4,8 @@
 //! up for that in the value of a subquery: with what its expression is of no rows, if it has an aggregate in it when that is looked for. That is not so of one that was made simpler (`count(*) IS NULL`), not in
 //! EXISTS and IN, not below HAVING, and not where the aggregate stands in a query that the subquery reads.
 //!
-//! Window functions are computed over the rows that the query around has decided on, but a join decides behind them.
+//! Window functions are computed over the rows that the query around has decided on, but a join decides behind them. And what is another value each time would be computed once for all rows with
+//! equal keys.
 //!
 //! Invariants:
 //! - S1 What [`joins`] refuses is asked for each row.
@@ -18,7 +19,7 @@ use vellum_row::moments::Pairing;
 /// Whether a join finds what the subquery returns (S1).
 pub(super) fn joins(subquery: &Subquery) -> bool {
     let select = &subquery.select;
-    if has_windows(select) {
+    if has_windows(select) || select.is_volatile() {
         return false;
     }
     let Body::From {
@@ -112,7 +113,7 @@ pub(super) fn columns_of(subquery: &Subquery, each: &mut dyn FnMut((u16, u16))) 
 }
 
 /// Whether there is a group without keys, which has a row of no rows.
-fn is_row_of_none(grouping: &Grouping) -> bool {
+pub(super) fn is_row_of_none(grouping: &Grouping) -> bool {
     match &grouping.sets {
         None => grouping.keys.is_empty(),
         Some(sets) => sets.iter().any(Vec::is_empty),

@@ -45,6 +45,8 @@ impl Fold for AggregateFold {
         Box::new(Group {
             partial: Partial::default(),
             fold: self.clone(),
+            counted: 0,
+            gathered: 0,
         })
     }
 
@@ -83,12 +85,26 @@ impl Finish for AggregateFold {
 struct Group {
     partial: Partial,
     fold: AggregateFold,
+    /// How many of the items are counted, and bytes that these take: who keeps groups asks with each batch.
+    counted: usize,
+    gathered: usize,
+}
+
+impl Group {
+    /// Counts the items that have come since.
+    fn count(&mut self) {
+        let items = &self.partial.items;
+        self.gathered += items[self.counted..].iter().map(bytes_of).sum::<usize>();
+        self.counted = items.len();
+    }
 }
 
 impl Folding for Group {
     fn add(&mut self, arguments: &[ValueRef<'_>]) -> Result<(), Failure> {
         let AggregateFold { kind, settings, .. } = &self.fold;
-        Ok(self.partial.add(*kind, arguments, settings)?)
+        self.partial.add(*kind, arguments, settings)?;
+        self.count();
+        Ok(())
     }
 
     fn finish(&mut self) -> Result<Value, Failure> {
@@ -154,16 +170,17 @@ impl Folding for Group {
             _ => return Err("a part of a group that is none".into()),
         };
         let AggregateFold { kind, settings, .. } = &self.fold;
-        Ok(self.partial.merge(*kind, *count, parts, settings)?)
+        self.partial.merge(*kind, *count, parts, settings)?;
+        self.count();
+        Ok(())
     }
 
     fn bytes(&self) -> usize {
         let value = self.partial.value.as_ref();
-        let text = value.and_then(|value| value.as_ref().as_str());
-        let items: usize = self.partial.items.iter().map(bytes_of).sum();
+        let value = value.map_or(0, |value| value.as_ref().heap_bytes());
         let joined = self.partial.joined.as_ref().map_or(0, String::capacity);
         let bytes = self.partial.joined_bytes.as_ref();
         let joined = joined + bytes.map_or(0, Vec::capacity);
-        size_of::<Self>() + text.map_or(0, str::len) + joined + items
+        size_of::<Self>() + value + joined + self.gathered
     }
 }

@@ -32,9 +32,9 @@ pub(super) enum Question {
         arguments: Vec<Value>,
         answer: Sender<Result<Value>>,
     },
-    /// The result of a subquery for a row of the query around it.
+    /// The value of a subquery, or of an expression with subqueries in it, for a row of the query around it.
     Subquery {
-        /// Its number among those that are asked for.
+        /// Its number among what is asked for.
         number: usize,
         row: Vec<Value>,
         answer: Sender<Result<Value>>,
@@ -124,7 +124,7 @@ impl RowFunction for Evaluated {
     }
 }
 
-/// A subquery that is run for each row.
+/// What the host is asked for each row.
 #[derive(Debug)]
 pub(super) struct Asked {
     pub number: usize,
@@ -155,14 +155,21 @@ pub(super) enum Test {
     Rows(RowTest),
 }
 
-/// A subquery that is asked for.
+/// What is asked for.
+#[derive(Clone, Debug)]
+pub(super) enum AskedOf<'t> {
+    /// A subquery, and what becomes of its rows and of the values that stand behind the columns.
+    Subquery(&'t Subquery, Test),
+    /// An expression with some of these subqueries in it.
+    Expression(Expr, &'t [Subquery]),
+}
+
+/// A question for each row, and what of the row it is about.
 #[derive(Clone, Debug)]
 pub(super) struct AskedFor<'t> {
-    pub subquery: &'t Subquery,
+    pub of: AskedOf<'t>,
     /// How many columns each table has.
     pub widths: Vec<usize>,
     /// The columns that it reads, which its function is called with: table and position.
     pub places: Vec<(u16, u16)>,
-    /// What becomes of its rows and of the values that stand behind the columns.
-    pub test: Test,
 }

@@ -1,6 +1,6 @@
 //! The session's side of a query: rows of tables, answers, and where the rows of the result go.
 
-use super::function::{AskedFor, Question, Test};
+use super::function::{AskedFor, AskedOf, Question, Test};
 use super::parts::{PartTables, Parted, placed};
 use super::sieve::Sieve;
 use crate::error::{Result, SqlError};
@@ -35,7 +35,7 @@ pub(super) enum SourceRows<'t> {
     },
 }
 
-/// The sources of a query, and the subqueries that are run for each row.
+/// The sources of a query, and what is asked for each row.
 #[derive(Debug, Default)]
 pub(super) struct Sources<'t> {
     pub scans: Vec<SourceRows<'t>>,
@@ -184,7 +184,7 @@ impl<'h, 'r, 'w, 'e> StatementHost<'h, 'r, 'w, 'e> {
         Ok(())
     }
 
-    /// The value of a subquery for a row of the query around it.
+    /// The value of what is asked for, for a row of the query around it.
     fn subquery(&self, number: usize, row: &[Value]) -> Result<Value> {
         let asked = self.sources.asked.get(number);
         let asked = asked.ok_or_else(|| SqlError::internal("a subquery of nothing"))?;
@@ -198,11 +198,14 @@ impl<'h, 'r, 'w, 'e> StatementHost<'h, 'r, 'w, 'e> {
             *place.ok_or_else(|| SqlError::internal("a column of no table"))? = value.clone();
         }
         let rows: Vec<RowRef<'_>> = made.iter().map(|row| RowRef::Values(row)).collect();
+        let (subquery, test) = match &asked.of {
+            AskedOf::Subquery(subquery, test) => (*subquery, *test),
+            AskedOf::Expression(expr, subqueries) => {
+                return self.run.value_at(expr, subqueries, &rows);
+            }
+        };
         let frame = self.run.frame(&rows, &[], &[]);
-        match (
-            self.run.subquery_within(asked.subquery, &frame)?,
-            asked.test,
-        ) {
+        match (self.run.subquery_within(subquery, &frame)?, test) {
             (Returned::Value(value), Test::Value) => Ok(value),
             (Returned::Rows(set), test) => {
                 let test = match test {

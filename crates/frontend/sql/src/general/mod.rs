@@ -11,9 +11,11 @@
 mod correlated;
 mod fold;
 mod function;
+mod guards;
 mod host;
 mod joins;
 mod order;
+mod outside;
 mod parts;
 mod shape;
 mod sieve;

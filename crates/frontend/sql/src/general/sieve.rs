@@ -437,9 +437,15 @@ fn bound(column: &Column, cast: Option<Type>, value: ValueRef<'_>) -> Option<Bou
         exact: true,
     };
     Some(match (column.ty, cast, value) {
+        // A cast that may fail is none of these.
         (
             Type::Int2 | Type::Int4 | Type::Int8,
-            None | Some(Type::Int4 | Type::Int8),
+            None | Some(Type::Int8),
+            ValueRef::Int2(_) | ValueRef::Int4(_) | ValueRef::Int8(_),
+        )
+        | (
+            Type::Int2 | Type::Int4,
+            Some(Type::Int4),
             ValueRef::Int2(_) | ValueRef::Int4(_) | ValueRef::Int8(_),
         ) => whole(value.as_i64()?),
         (Type::Date, None, ValueRef::Date(date)) => whole(date.0.into()),

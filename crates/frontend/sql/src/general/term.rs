@@ -7,9 +7,12 @@
 //! - G1 What may fail is not taken apart: an AND that keeps a division from being by zero stays one function.
 //! - G3 Terms of a filter or a join may be looked at in any order, and about rows of which others are false: operators do both. So a term that may fail has in it what keeps it from
 //!   that ([`Translation::guarded`]).
+//! - L1 A list that is the same for all rows is joined only where null counts as false: as a whole condition, or as a part of an AND, and of an OR if it is not negated. A join marks its
+//!   rows with true and false, whatever is null; so everywhere else (below NOT, in a comparison) the list is found once, and each row is looked up in it.
 
 use super::correlated::{columns_of, joins};
-use super::function::{Asked, AskedFor, Evaluated, Test};
+use super::function::{Asked, AskedFor, AskedOf, Evaluated, Test};
+use super::guards::any_subquery;
 use super::shape::{decimal, has_subquery, operation, places_read, type_of};
 use super::translate::{Level, Subqueries, Translation};
 use crate::error::{Result, SqlError};
@@ -35,10 +38,13 @@ impl<'t> Translation<'t, '_, '_> {
     /// An expression whose values are of type `ty`.
     pub(super) fn term(&mut self, expr: &Expr, ty: Type, subs: &'t [Subquery]) -> Result<Term> {
         // Of a condition it is enough to know where it is true, and of what that is an AND or an OR of.
-        let conditional = matches!(
-            expr,
-            Expr::And(_) | Expr::Or(_) | Expr::InSubquery { .. } | Expr::Subquery(_)
-        );
+        let conditional = match expr {
+            Expr::Not(operand) => matches!(**operand, Expr::InSubquery { .. }),
+            expr => matches!(
+                expr,
+                Expr::And(_) | Expr::Or(_) | Expr::InSubquery { .. } | Expr::Subquery(_)
+            ),
+        };
         self.exact += u32::from(!conditional);
         let term = self.whole_term(expr, ty, subs);
         self.exact -= u32::from(!conditional);
@@ -53,8 +59,21 @@ impl<'t> Translation<'t, '_, '_> {
             terms: Vec::new(),
             exprs: Vec::new(),
         };
+        if self.keeps_subqueries(expr, subs)
+            && let Some(term) = self.asked_whole(expr, ty, subs)?
+        {
+            return Ok(term);
+        }
+        let whole = expr;
         let mut expr = expr.clone();
-        self.take_leaves(&mut expr, subs, &mut leaves)?;
+        if let Err(error) = self.take_leaves(&mut expr, subs, &mut leaves) {
+            // A subquery that is the same for all rows, and has failed, may never be asked for (G7).
+            let asked = match any_subquery(whole, &mut |_, kept| kept) {
+                true => self.asked_whole(whole, ty, subs)?,
+                false => None,
+            };
+            return asked.ok_or(error);
+        }
         let volatile = expr.is_volatile();
         let away = self.away();
         if leaves.terms.is_empty() && !volatile {
@@ -72,6 +91,15 @@ impl<'t> Translation<'t, '_, '_> {
     fn own(&mut self, expr: &Expr, ty: Type, subs: &'t [Subquery]) -> Result<Option<Term>> {
         if let Some(term) = self.leaf(expr, ty)? {
             return Ok(Some(term));
+        }
+        if let Expr::Not(listed) = expr
+            && let Expr::InSubquery {
+                operand,
+                subquery,
+                negated,
+            } = &**listed
+        {
+            return self.in_subquery(operand, *subquery, !*negated, subs);
         }
         Ok(Some(match expr {
             Expr::Subquery(number) => return self.subquery(*number, ty, subs),
@@ -151,12 +179,6 @@ impl<'t> Translation<'t, '_, '_> {
     fn conditions(&mut self, list: &[Expr], subs: &'t [Subquery]) -> Result<Vec<Term>> {
         let terms = list.iter().map(|expr| self.condition(expr, subs));
         terms.collect()
-    }
-
-    /// G1.
-    fn takes_apart(&self, list: &[Expr], _: &[Subquery]) -> bool {
-        list.iter()
-            .all(|expr| has_subquery(expr) || self.is_total(expr))
     }
 
     /// Whether evaluating it cannot fail.
@@ -242,20 +264,6 @@ impl<'t> Translation<'t, '_, '_> {
         }
         let term = Term::literal(ty, value.as_ref()).map_err(super::told)?;
         Ok(Some(term))
-    }
-
-    /// Whether it is a column of a query around the one that is run, which stands at a row.
-    fn is_further_out(&self, expr: &Expr) -> bool {
-        matches!(expr, Expr::Outer { level, .. } if usize::from(*level) >= self.levels.len())
-    }
-
-    /// Its value.
-    fn further_out(&self, expr: &Expr) -> Result<Value> {
-        let mut expr = expr.clone();
-        if let Expr::Outer { level, .. } = &mut expr {
-            *level -= self.levels.len().saturating_sub(1) as u16;
-        }
-        self.constant(&expr)
     }
 
     /// A column of this query or of the one around it.
@@ -347,30 +355,6 @@ impl<'t> Translation<'t, '_, '_> {
         places_read(right, &mut others);
         let apart = |place: &Option<(u16, u16)>| place.is_some() && !others.contains(place);
         !own.is_empty() && !others.is_empty() && own.iter().all(apart)
-    }
-
-    /// The condition with its subqueries that are the same for all rows run: what stands in their place may fail or not as any other.
-    pub(super) fn settled(&self, expr: &Expr, subs: &'t [Subquery]) -> Result<Expr> {
-        let mut expr = expr.clone();
-        self.settle(&mut expr, subs)?;
-        Ok(expr)
-    }
-
-    fn settle(&self, expr: &mut Expr, subs: &'t [Subquery]) -> Result<()> {
-        if let Expr::Subquery(number) = expr {
-            let subquery = &subs[usize::from(*number)];
-            if !subquery.select.correlated {
-                *expr = Expr::Const(self.run_once(subquery)?);
-            }
-            return Ok(());
-        }
-        let mut result = Ok(());
-        expr.children_mut(&mut |child| {
-            if result.is_ok() {
-                result = self.settle(child, subs);
-            }
-        });
-        result
     }
 
     /// Whether both sides read columns.
@@ -558,12 +542,16 @@ impl<'t> Translation<'t, '_, '_> {
             };
             return Ok(());
         }
+        // Anything else tells false and null apart.
+        let exact = !matches!(expr, Expr::And(_) | Expr::Or(_));
+        self.exact += u32::from(exact);
         let mut result = Ok(());
         expr.children_mut(&mut |child| {
             if result.is_ok() {
                 result = self.take_leaves(child, subs, leaves);
             }
         });
+        self.exact -= u32::from(exact);
         result
     }
 
@@ -606,7 +594,7 @@ impl<'t> Translation<'t, '_, '_> {
     }
 
     /// A subquery that reads nothing of what surrounds it is run before the query.
-    fn run_once(&self, subquery: &'t Subquery) -> Result<Value> {
+    pub(super) fn run_once(&self, subquery: &'t Subquery) -> Result<Value> {
         match self.run.subquery(subquery)? {
             Returned::Value(value) => Ok(value),
             Returned::Rows(_) => Err(SqlError::internal("a list for a value")),
@@ -650,23 +638,23 @@ impl<'t> Translation<'t, '_, '_> {
         subs: &'t [Subquery],
     ) -> Result<Option<Term>> {
         let subquery = &subs[usize::from(number)];
-        let correlated = subquery.select.correlated;
         let ty = self.type_beside(operand, subquery.select.types[0]);
-        // An anti join that heeds nulls heeds those of all rows, not of those only that belong to the row at hand; and of an operand that is the
-        // same for all rows it heeds none.
-        let apart = (negated || self.exact > 0) && (correlated || !reads_columns(operand));
-        // Below an OR it is a mark beside each row, which knows no null.
-        let marked = negated && !correlated && self.below_or > 0;
-        let asked = self.subqueries == Subqueries::Asked || correlated && !joins(subquery);
-        if asked || marked || apart && self.level().slots.is_empty() {
-            if !correlated {
-                // One list for all rows.
+        let asked = self.subqueries == Subqueries::Asked;
+        if !subquery.select.correlated {
+            // L1. A join heeds the nulls of an operand only where that is one of a row.
+            let below = self.exact > 0 || negated && self.below_or > 0;
+            if asked || below || negated && !reads_columns(operand) {
                 return Ok(None);
             }
-            let operand = self.term(operand, ty, subs)?;
-            let test = Test::Among { negated };
-            let found = self.asked_with(subquery, Type::Bool, vec![operand], test)?;
-            return Ok(Some(found));
+        } else {
+            // An anti join that heeds nulls heeds those of all rows, not of those only that belong to the row at hand.
+            let apart = (negated || self.exact > 0) && self.level().slots.is_empty();
+            if asked || apart || !joins(subquery) {
+                let operand = self.term(operand, ty, subs)?;
+                let test = Test::Among { negated };
+                let found = self.asked_with(subquery, Type::Bool, vec![operand], test)?;
+                return Ok(Some(found));
+            }
         }
         let operand = self.term(operand, ty, subs)?;
         let relation = self.inner(&subquery.select)?;
@@ -698,11 +686,9 @@ impl<'t> Translation<'t, '_, '_> {
         if levels > 1 && (matches!(test, Test::Rows(_)) || further > 0) {
             return Err(SqlError::unsupported("rows of a subquery in a subquery"));
         }
-        let level = self.level();
-        if !level.slots.is_empty() {
+        if !self.level().slots.is_empty() {
             return Err(SqlError::unsupported("this subquery of a group"));
         }
-        let widths = level.tables.iter().map(Vec::len).collect();
         // Only these: a join in parentheses has no columns of the tables before it.
         let mut places = Vec::new();
         columns_of(subquery, &mut |place| {
@@ -710,21 +696,32 @@ impl<'t> Translation<'t, '_, '_> {
                 places.push(place);
             }
         });
+        let of = AskedOf::Subquery(subquery, test);
+        let volatile = subquery.select.is_volatile();
+        self.asked_of(of, places, operands, ty, volatile)
+    }
+
+    /// What the host is asked for, with these columns of the row, and the operands behind them.
+    pub(super) fn asked_of(
+        &mut self,
+        of: AskedOf<'t>,
+        places: Vec<(u16, u16)>,
+        operands: Vec<Term>,
+        ty: Type,
+        volatile: bool,
+    ) -> Result<Term> {
         let mut arguments = Vec::with_capacity(places.len() + operands.len());
         for &(table, position) in &places {
             arguments.push(self.column(&Expr::Column { table, position })?);
         }
         arguments.extend(operands);
-        self.sources.asked.push(AskedFor {
-            subquery,
-            widths,
-            places,
-            test,
-        });
+        let widths = self.level().tables.iter().map(Vec::len).collect();
+        self.sources.asked.push(AskedFor { of, widths, places });
         let number = self.sources.asked.len() - 1;
         let away = self.away();
         let function = Arc::new(Asked { number, away });
-        Ok(Term::call(&self.symbols, function, arguments, ty, false))
+        let symbols = &self.symbols;
+        Ok(Term::call(symbols, function, arguments, ty, volatile))
     }
 }
 

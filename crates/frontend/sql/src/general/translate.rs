@@ -4,7 +4,7 @@ use super::fold::AggregateFold;
 use super::function::Away;
 use super::host::{SourceRows, Sources};
 use super::order::Estimate;
-use super::shape::{alone, has_subquery, is_integer, kind_of, places_read, type_of};
+use super::shape::{alone, is_integer, kind_of, type_of};
 use super::sieve::Sieve;
 use crate::bind::{Aggregate, AggregateKind, WINDOW_SLOTS};
 use crate::error::{Result, SqlError};
@@ -17,7 +17,7 @@ use vellum_query::{
     Aggregate as Folded, Column, Comparison as Compared, Expected, Kind, Line, Relation, Scanned,
     SortKey, Symbols, Term, Window as Windowing, WindowFunction, Windowed,
 };
-use vellum_row::{Settings, Type, ValueRef};
+use vellum_row::{Settings, Type, Typmod, ValueRef};
 
 /// What becomes of subqueries that read the query around them.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -194,8 +194,12 @@ impl<'t, 'r, 'w> Translation<'t, 'r, 'w> {
         let subs = &select.subqueries;
         let (mut limit, mut offset) = (None, None);
         if !locked {
-            limit = self.run.count_of(select.limit.as_ref(), subs, "LIMIT")?;
-            offset = self.run.count_of(select.offset.as_ref(), subs, "OFFSET")?;
+            let count = |expr: &Option<Expr>, what| {
+                let expr = expr.as_ref().map(|expr| self.before(expr, subs));
+                self.run.count_of(expr.transpose()?.as_deref(), subs, what)
+            };
+            limit = count(&select.limit, "LIMIT")?;
+            offset = count(&select.offset, "OFFSET")?;
         } else if select.ties {
             return Err(SqlError::unsupported("FOR UPDATE with WITH TIES"));
         }
@@ -223,7 +227,27 @@ impl<'t, 'r, 'w> Translation<'t, 'r, 'w> {
             let columns = relation.columns()[..width].to_vec();
             relation = built(relation.only(columns))?;
         }
-        Ok(relation)
+        self.computed_last(relation, select, locked)
+    }
+
+    /// The rows of a query, which are sorted, with the columns that are computed last instead of what was kept for these behind all others.
+    fn computed_last(
+        &mut self,
+        relation: Relation,
+        select: &'t Select,
+        locked: bool,
+    ) -> Result<Relation> {
+        let last = select.computed_last();
+        if last.is_empty() {
+            return Ok(relation);
+        }
+        let locks = if locked { select.locks.len() } else { 0 };
+        let columns = &relation.columns()[..select.types.len() + locks];
+        let mut terms: Vec<Term> = columns.iter().map(|column| column.term()).collect();
+        for (at, expr) in last {
+            terms[at] = self.term(expr, select.types[at], &select.subqueries)?;
+        }
+        built(relation.project(&self.symbols, terms))
     }
 
     /// So many rows behind those that are skipped, and those that are equal to the last of them: the rank of none of these is above its place.
@@ -293,8 +317,8 @@ impl<'t, 'r, 'w> Translation<'t, 'r, 'w> {
         built(numbered.filter(first).and_then(|rows| rows.only(columns)))
     }
 
-    /// The rows of a query before they are made distinct and sorted: its columns, of one that is `locked` the keys of its rows, behind so many in all the keys of
-    /// the order.
+    /// The rows of a query before they are made distinct and sorted: its columns, of one that is `locked` the keys of its rows, and if some are computed last all that these may read; behind so
+    /// many in all the keys of the order.
     fn body(&mut self, select: &'t Select, locked: bool) -> Result<(Relation, usize)> {
         let subs = &select.subqueries;
         let mut width = select.types.len();
@@ -304,7 +328,8 @@ impl<'t, 'r, 'w> Translation<'t, 'r, 'w> {
                 for row in rows {
                     let mut made = Vec::with_capacity(row.len());
                     for expr in row {
-                        made.push(self.run.value_of(expr, subs)?);
+                        let expr = self.before(expr, subs)?;
+                        made.push(self.run.value_of(&expr, subs)?);
                     }
                     values.push(made);
                 }
@@ -364,9 +389,13 @@ impl<'t, 'r, 'w> Translation<'t, 'r, 'w> {
                 if !windows.is_empty() {
                     relation = self.windows(relation, windows, subs)?;
                 }
+                let last = select.computed_last();
                 let mut terms = Vec::with_capacity(output.len());
-                for (expr, ty) in output.iter().zip(&select.types) {
-                    terms.push(self.term(expr, *ty, subs)?);
+                for (at, (expr, ty)) in output.iter().zip(&select.types).enumerate() {
+                    terms.push(match last.iter().any(|(other, _)| *other == at) {
+                        true => built(Term::literal(*ty, ValueRef::Null))?,
+                        false => self.term(expr, *ty, subs)?,
+                    });
                 }
                 for lock in locks {
                     let table = self.level().tables.get(lock.source);
@@ -386,7 +415,15 @@ impl<'t, 'r, 'w> Translation<'t, 'r, 'w> {
                 for (expr, ty) in &select.distinct_on {
                     terms.push(self.term(expr, *ty, subs)?);
                 }
-                Ok((built(relation.project(&self.symbols, terms))?, width))
+                if last.is_empty() {
+                    return Ok((built(relation.project(&self.symbols, terms))?, width));
+                }
+                let read = relation.columns().to_vec();
+                let relation = built(relation.extend(&self.symbols, terms))?;
+                let made = &relation.columns()[read.len()..];
+                let columns = [&made[..width], &read, &made[width..]].concat();
+                let width = width + read.len();
+                Ok((built(relation.only(columns))?, width))
             }
         }
     }
@@ -447,36 +484,6 @@ impl<'t, 'r, 'w> Translation<'t, 'r, 'w> {
         built(relation.filter(Term::all(terms)))
     }
 
-    /// Conditions as terms that may be looked at in any order (G3): those that may fail are one, in their order, and guarded by the others, and by `around`, that read the same tables.
-    pub(super) fn guarded(
-        &mut self,
-        conditions: &[&Expr],
-        around: &[&Expr],
-        subs: &'t [Subquery],
-    ) -> Result<Vec<Term>> {
-        let settled = conditions.iter().map(|expr| self.settled(expr, subs));
-        let settled = settled.collect::<Result<Vec<Expr>>>()?;
-        let (apart, together): (Vec<&Expr>, Vec<&Expr>) = settled.iter().partition(|expr| {
-            has_subquery(expr) || self.is_total(expr) || self.is_key_of_join(expr)
-        });
-        let mut terms = self.all_of(&apart, subs)?;
-        if !together.is_empty() {
-            let apart = apart.into_iter().chain(around.iter().copied());
-            let mut read = Vec::new();
-            together
-                .iter()
-                .for_each(|expr| places_read(expr, &mut read));
-            let guards = apart.filter(|expr| {
-                let mut own = Vec::new();
-                places_read(expr, &mut own);
-                self.is_total(expr) && own.iter().all(|place| read.contains(place))
-            });
-            let list: Box<[Expr]> = guards.chain(together).cloned().collect();
-            terms.push(self.condition(&Expr::And(list), subs)?);
-        }
-        Ok(terms)
-    }
-
     /// The rows of a source; of a table those for which `own` is true.
     pub(super) fn source(
         &mut self,
@@ -489,6 +496,7 @@ impl<'t, 'r, 'w> Translation<'t, 'r, 'w> {
         let (rows, name, kinds) = match &source.kind {
             SourceKind::Nothing => return Ok((built(Relation::one_row())?, estimate)),
             SourceKind::Query(select) if select.is_row_by_row() => {
+                self.check_before(select, 0)?;
                 let rows = SourceRows::Kept(self.run.rows_by_program(select)?);
                 let kinds = select.types.iter().map(|ty| (*ty).into());
                 (rows, "lateral".to_owned(), kinds.collect())
@@ -525,6 +533,8 @@ impl<'t, 'r, 'w> Translation<'t, 'r, 'w> {
                 (rows, name, kinds)
             }
             SourceKind::Recursive(recursive) => {
+                self.check_before(&recursive.base, 0)?;
+                self.check_before(&recursive.step, 0)?;
                 let rows = SourceRows::Kept(self.run.recursive_rows(recursive)?);
                 let kinds = recursive.base.types.iter().map(|ty| (*ty).into());
                 (rows, "recursive".to_owned(), kinds.collect())
@@ -542,7 +552,8 @@ impl<'t, 'r, 'w> Translation<'t, 'r, 'w> {
             SourceKind::Series { from, to, step, ty } => {
                 let mut bounds = [Some(0); 3];
                 for (bound, expr) in bounds.iter_mut().zip([from, to, step]) {
-                    *bound = self.run.value_of(expr, subs)?.as_ref().as_i64();
+                    let expr = self.before(expr, subs)?;
+                    *bound = self.run.value_of(&expr, subs)?.as_ref().as_i64();
                 }
                 let rows = match bounds {
                     [Some(_), Some(_), Some(0)] => return Err(crate::exec::no_step()),
@@ -646,9 +657,13 @@ impl<'t, 'r, 'w> Translation<'t, 'r, 'w> {
             AggregateKind::Sum | AggregateKind::Average
                 if matches!(aggregate.ty(), Type::Numeric | Type::Int8) =>
             {
-                // An integer that is summed as a number is summed as what it is.
+                // An integer that is summed as a number is summed as what it is, unless the number is rounded.
                 let (argument, ty) = match argument {
-                    Expr::Cast { operand, .. } if is_integer(operand, self.level()) => {
+                    Expr::Cast {
+                        operand,
+                        typmod: Typmod::NONE,
+                        ..
+                    } if is_integer(operand, self.level()) => {
                         let ty = type_of(operand, self.level()).unwrap_or(aggregate.ty());
                         (&**operand, ty)
                     }
@@ -726,8 +741,14 @@ impl<'t, 'r, 'w> Translation<'t, 'r, 'w> {
             let SortBy::Expr(expr) = &key.expr else {
                 return Err(SqlError::internal("an aggregate by a column of the result"));
             };
+            // What is an argument, too, is one value for both.
+            let mut own = aggregate.arguments.iter();
+            let own = own.position(|(argument, ty)| argument == expr && *ty == key.ty);
             order.push(SortKey {
-                term: self.term(expr, key.ty, subs)?,
+                term: match own {
+                    Some(at) => arguments[at].clone(),
+                    None => self.term(expr, key.ty, subs)?,
+                },
                 descending: key.descending,
                 nulls_first: key.nulls_first,
             });

@@ -36,15 +36,19 @@ impl<'t> Translation<'t, '_, '_> {
         if let Some(frame) = window.frame.as_ref().filter(|_| !heeds) {
             // Its distances are looked at all the same.
             match frame.is_computed() {
-                true => frame.computed(|expr| self.constant(expr)).map(|_| ())?,
-                false => frame.settled(|expr| self.constant(expr)).map(|_| ())?,
+                true => frame
+                    .computed(|expr| self.constant_before(expr))
+                    .map(|_| ())?,
+                false => frame
+                    .settled(|expr| self.constant_before(expr))
+                    .map(|_| ())?,
             }
         }
         let frame = window.frame.as_ref().filter(|_| heeds);
         let (computed, frame) = match frame {
             Some(frame) if frame.is_computed() => (Some(frame), None),
             Some(frame) => {
-                let settled = frame.settled(|expr| self.constant(expr))?;
+                let settled = frame.settled(|expr| self.constant_before(expr))?;
                 // DataFusion takes no frame that is empty.
                 match settled.is_empty() {
                     true => (Some(frame), None),
@@ -68,7 +72,7 @@ impl<'t> Translation<'t, '_, '_> {
                 WindowKind::Function(called)
                     if called.number() == Some(number) && !matches!(expr, Expr::Const(_)) =>
                 {
-                    let value = self.constant(expr)?;
+                    let value = self.constant_before(expr)?;
                     let Some(given) = value.as_ref().as_i64() else {
                         return Err(SqlError::unsupported(
                             "NULL as a number of a window function",
@@ -98,7 +102,7 @@ impl<'t> Translation<'t, '_, '_> {
         let framing = match computed {
             None => None,
             Some(frame) => {
-                let (limits, key) = frame.computed(|expr| self.constant(expr))?;
+                let (limits, key) = frame.computed(|expr| self.constant_before(expr))?;
                 let mut edges = Vec::with_capacity(limits.len());
                 for limit in limits {
                     edges.push(match limit {

@@ -21,6 +21,7 @@ mod implied;
 mod inside;
 mod joins;
 mod json_rows;
+mod last;
 mod limit;
 mod limits;
 mod lock;

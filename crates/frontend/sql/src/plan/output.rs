@@ -336,7 +336,10 @@ impl Binder<'_> {
                     (SortBy::Output(at), ty, columns[at].typmod)
                 }
                 None => {
-                    let bound = self.expr(&key.expr)?;
+                    let around = std::mem::replace(&mut self.in_order_by, true);
+                    let bound = self.expr(&key.expr);
+                    self.in_order_by = around;
+                    let bound = bound?;
                     let is_row =
                         bound.ty == Some(Type::Record) && self.told_apart(&bound)?.is_some();
                     let (expr, ty, typmod) = self.settle(bound)?;

@@ -114,6 +114,7 @@ corpus!(
     definitions,
     documents,
     domains,
+    drawn,
     drops,
     edges,
     enum_indexes,

@@ -31,6 +31,7 @@ mod hints;
 mod indexes;
 mod isolation;
 mod joins;
+mod kept;
 mod keys;
 mod like;
 mod line_ends;
