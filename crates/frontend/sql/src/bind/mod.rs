@@ -47,6 +47,7 @@ pub(crate) use extension::{
 };
 pub(crate) use frame::Limit;
 use named_windows::NamedWindows;
+pub(crate) use qualified::TableName;
 pub(crate) use row::{query_of, row_of};
 pub(crate) use scope::{
     Found, Joined, JoinedColumn, Named as NamedTable, OuterScope, Scope, ScopeColumn, ScopeTable,

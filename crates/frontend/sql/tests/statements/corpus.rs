@@ -153,6 +153,7 @@ corpus!(
     row_edges,
     row_locks,
     row_values,
+    same_names,
     schema_names,
     schemas,
     sequences_altered,
