@@ -211,7 +211,26 @@ pub(crate) fn ask(env: &Env<'_>, function: F, arguments: &[Value]) -> Result<Val
             let own = all.find(|session| session.pid == env.options.process_id);
             own.map_or(Value::Null, |own| Value::text(&*own.now().query))
         }
-        F::TransactionNumber => Value::Int8(env.transaction_number),
+        F::TransactionNumber { only_drawn, .. } => {
+            let number = match only_drawn {
+                true => env.number.drawn(),
+                false => Some(env.number.get(&env.shared.numbers)),
+            };
+            let number = number.and_then(|number| i64::try_from(number).ok());
+            number.map_or(Value::Null, Value::Int8)
+        }
+        F::TransactionSnapshot { .. } => {
+            let snapshot = env.shared.numbers.snapshot(env.transaction)?;
+            Value::text(snapshot.to_string())
+        }
+        F::TransactionStatus { .. } => match value(0).as_i64() {
+            Some(number) => {
+                let number = u64::try_from(number).unwrap_or(u64::MAX);
+                let status = env.shared.numbers.status(number)?;
+                status.map_or(Value::Null, Value::text)
+            }
+            None => Value::Null,
+        },
         F::CancelBackend => signals::signal(env, value(0), Signal::Cancel)?,
         F::TerminateBackend => signals::signal(env, value(0), Signal::Terminate)?,
         F::Advisory {

@@ -97,7 +97,7 @@ const PARAMETER_NAMES: usize = 22;
 const LIBRARY: usize = 26;
 
 /// Functions of a type's forms: those that read and write text, then binary: oids.
-const FORMS: [(Type, &str, [u32; 4]); 37] = [
+const FORMS: [(Type, &str, [u32; 4]); 41] = [
     (Type::Bool, "bool", [1242, 1243, 2436, 2437]),
     (Type::Int2, "int2", [38, 39, 2404, 2405]),
     (Type::Int4, "int4", [42, 43, 2406, 2407]),
@@ -127,6 +127,14 @@ const FORMS: [(Type, &str, [u32; 4]); 37] = [
     (Type::Regprocedure, "regprocedure", [2212, 2213, 2446, 2447]),
     (Type::Regnamespace, "regnamespace", [4084, 4085, 4087, 4088]),
     (Type::Regrole, "regrole", [4098, 4092, 4094, 4095]),
+    (Type::Regcollation, "regcollation", [4193, 4194, 4196, 4197]),
+    (Type::Xid8, "xid8", [5070, 5081, 5082, 5083]),
+    (Type::Snapshot, "pg_snapshot_", [5055, 5056, 5057, 5058]),
+    (
+        Type::TxidSnapshot,
+        "txid_snapshot_",
+        [2939, 2940, 2941, 2942],
+    ),
     (Type::NodeTree, "pg_node_tree_", [195, 196, 197, 198]),
     (Type::AclItem, "aclitem", [1031, 1032, 0, 0]),
     (Type::Int2Vector, "int2vector", [40, 41, 2410, 2411]),

@@ -177,5 +177,6 @@ corpus!(
     window_names,
     window_ranges,
     with_once,
-    writing
+    writing,
+    xact_numbers
 );

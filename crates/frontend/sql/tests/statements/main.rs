@@ -38,6 +38,7 @@ mod loads;
 mod locks;
 mod nested;
 mod notices;
+mod numbers;
 mod old_versions;
 mod parts;
 mod pieces;
