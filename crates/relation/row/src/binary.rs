@@ -3,6 +3,7 @@
 use crate::array::Array;
 use crate::datetime::{Date, Interval, MICROS_PER_DAY, Time, Timestamp};
 use crate::error::{Result, SqlError, SqlState};
+use crate::integer;
 use crate::json::{self, Jsonb};
 use crate::network;
 use crate::numeric::Numeric;

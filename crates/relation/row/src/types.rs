@@ -520,6 +520,7 @@ impl Type {
                 | Type::Regprocedure
                 | Type::Regnamespace
                 | Type::Regrole
+                | Type::Regcollation
         )
     }
 

@@ -4,6 +4,7 @@ use super::aggregate::AggregateKind;
 use super::array::array_subquery;
 use super::call::column_of_row;
 use super::clauses::check_plain;
+use super::collation::Collated;
 use super::extension::kept_function_of;
 use super::like::all_of;
 use super::near::{decides, tells_more};
@@ -29,9 +30,17 @@ impl Binder<'_> {
         self.step()?;
         let again = self.looked_for(node)?;
         if let Some(known) = self.known_again(again) {
+            self.collations.last = Collated::Own;
             return Ok(known);
         }
-        match self.expr_inner(node) {
+        let around = std::mem::take(&mut self.collations.within);
+        let done = self.expr_inner(node);
+        let done = done.and_then(|bound| {
+            self.note_collation(node, &bound)?;
+            Ok(bound)
+        });
+        self.collations.within = around.and(self.collations.last);
+        match done {
             Ok(bound) => {
                 self.keep_again(again, &bound);
                 Ok(bound.from(start_of(node)))
@@ -269,7 +278,8 @@ impl Binder<'_> {
                 right,
             } => self.quantified(left, compare_op, right, Quantifier::All),
             E::CompoundFieldAccess { root, access_chain } => self.subscript(root, access_chain),
-            E::Collate { expr, collation } => self.collate(expr, collation),
+            // Which one it is of is noted where it is bound.
+            E::Collate { expr, .. } => self.expr(expr),
             E::Substring {
                 expr,
                 substring_from,

@@ -85,6 +85,8 @@ pub(crate) struct ScopeColumn {
     pub number: i16,
     /// The domain that it is of.
     pub domain: Option<Oid>,
+    /// Its collation, where that is another than its type's.
+    pub collation: Option<Oid>,
 }
 
 /// What a query around another one sees, while that is bound.
@@ -154,6 +156,7 @@ impl ScopeTable {
                     typmod: column.typmod,
                     number: column.id.0 as i16,
                     domain: table.domain_of(column.id),
+                    collation: table.collation_of(column.id),
                 })
                 .collect(),
             relation: Some(relation.clone()),
@@ -177,6 +180,7 @@ impl ScopeTable {
                     typmod: Typmod::NONE,
                     number,
                     domain: None,
+                    collation: None,
                 })
                 .collect(),
             relation: Some(relation.clone()),
@@ -196,6 +200,8 @@ impl Scope {
         Ok((self.tables.len() - 1) as u16)
     }
 
+    /// That a name is none of a table or a join before number `to`. Two relations under their own names may be called the same: their schemas tell them apart.
+    ///
     /// # Errors
     /// `42712`.
     pub fn check_name(&self, name: &str, own: Option<Oid>, to: u16) -> Result<()> {
@@ -380,7 +386,8 @@ impl<'s> Named<'s> {
         }
     }
 
-    fn name(self) -> Option<&'s str> {
+    /// What it is called.
+    pub fn name(self) -> Option<&'s str> {
         match self {
             Self::Joined(joined) => joined.name.as_deref(),
             Self::Table(_, table) => Some(&table.name),

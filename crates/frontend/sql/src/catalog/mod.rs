@@ -16,6 +16,7 @@
 mod acls;
 mod built_in_roles;
 mod codec;
+mod collation;
 mod comments;
 mod domain;
 mod extension;
@@ -30,6 +31,7 @@ mod store;
 
 pub(crate) use acls::{AclOf, DefaultKind};
 pub(crate) use built_in_roles::{READ_ALL_STATS, SIGNAL_BACKEND, is_built_in};
+pub(crate) use collation::Collation;
 pub(crate) use comments::Comment;
 pub(crate) use domain::{DOMAINS_MAX, Domain};
 pub(crate) use extension::{Extension, PLPGSQL_OID};

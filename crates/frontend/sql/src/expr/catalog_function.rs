@@ -232,7 +232,7 @@ pub(super) const fn entry(
 use CatalogFunction as F;
 
 #[rustfmt::skip]
-static FUNCTIONS: [CatalogEntry; 145] = [
+static FUNCTIONS: [CatalogEntry; 152] = [
     entry(1081, "format_type", "oid int4", "text", F::FormatType),
     entry(1349, "oidvectortypes", "oidvector", "text", F::TypesOf),
     entry(1716, "pg_get_expr", "pg_node_tree oid", "text", F::Expression),
@@ -454,6 +454,7 @@ impl CatalogFunction {
                 | Self::AdvisoryUnlockAll
                 | Self::LastValue
                 | Self::SequenceLastValue
+                | Self::TransactionStatus { .. }
                 | Self::ListeningChannels
                 | Self::Notify
                 | Self::NotifyQueueUsage

@@ -14,7 +14,7 @@ const OTHERS: &str = "tid 27 1010 cid 29 1012 xml 142 143 point 600 1017 lseg 60
     regoper 2203 2208 regoperator 2204 2209 pg_lsn 3220 3221 pg_ndistinct 3361 0 \
     pg_dependencies 3402 0 tsvector 3614 3643 tsquery 3615 3645 gtsvector 3642 3644 regconfig 3734 3735 regdictionary 3769 3770 \
     int4range 3904 3905 numrange 3906 3907 tsrange 3908 3909 tstzrange 3910 3911 daterange 3912 3913 int8range 3926 3927 \
-    jsonpath 4072 4073 regcollation 4191 4192 int4multirange 4451 6150 nummultirange 4532 6151 tsmultirange 4533 6152 \
+    jsonpath 4072 4073 int4multirange 4451 6150 nummultirange 4532 6151 tsmultirange 4533 6152 \
     tstzmultirange 4534 6153 datemultirange 4535 6155 int8multirange 4536 6157 pg_brin_bloom_summary 4600 0 \
     pg_brin_minmax_multi_summary 4601 0 pg_mcv_list 5017 0";
 

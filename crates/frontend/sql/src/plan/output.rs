@@ -83,6 +83,7 @@ impl Binder<'_> {
                 other => return Err(SqlError::unsupported(format!("{other} in a list"))),
             };
             let mut bound = self.expr(expr)?;
+            let collated = self.collations.last;
             if let (None, Some(ty)) = (bound.ty, literals_as.get(output.len())) {
                 let literal = self.coerce(bound, *ty, Typmod::NONE, CastContext::Implicit)?;
                 bound = Bound::new(literal, *ty);
@@ -96,6 +97,7 @@ impl Binder<'_> {
                 typmod: bound.typmod,
                 origin: self.origin(&bound.expr),
                 domain: self.domain_of(&bound.expr),
+                collation: collated.of_column(bound.ty.unwrap_or(Type::Text)),
             });
             output.push(bound.expr);
         }
@@ -151,6 +153,7 @@ impl Binder<'_> {
                 typmod: column.typmod,
                 origin: self.origin(&column.expr),
                 domain: self.domain_of(&column.expr),
+                collation: self.collated_column(&column.expr).of_column(column.ty),
             });
             output.push(column.expr);
         }

@@ -322,6 +322,7 @@ impl Binder<'_> {
                 typmod: Typmod::NONE,
                 number: 0,
                 domain: None,
+                collation: None,
             });
             self.scope.tables[table].columns.extend(made);
             calls.push(call);

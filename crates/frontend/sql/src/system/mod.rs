@@ -11,6 +11,7 @@
 
 mod activity;
 mod built_in;
+mod collations;
 mod comments;
 mod constraints;
 mod deparse;

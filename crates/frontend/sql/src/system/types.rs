@@ -1,10 +1,9 @@
 //! Types, and what is told of them: collations, access methods, operator classes, functions.
 
 use super::built_in::BUILT_IN;
-use super::relations::collation_of;
 use super::{Scan, Spec, text};
 use crate::catalog::{
-    CLASSES, Catalog, Extension, INFORMATION_SCHEMA, Method, Oid, PG_CATALOG, Relation,
+    CLASSES, Catalog, Collation, Extension, INFORMATION_SCHEMA, Method, Oid, PG_CATALOG, Relation,
 };
 use crate::error::Result;
 use crate::expr::{self, CatalogEntry, Scalar};
@@ -303,7 +302,7 @@ pub(super) fn type_row(ty: Type) -> Vec<Value> {
         Value::Oid(0),
         Value::Int4(-1),
         Value::Int4(0),
-        Value::Oid(collation_of(ty)),
+        Value::Oid(Collation::of_type(ty)),
         Value::Null,
         Value::Null,
         Value::Null,
@@ -374,24 +373,17 @@ fn pg_type(scan: &Scan<'_>, rows: &mut Vec<Vec<Value>>) -> Result<()> {
     Ok(())
 }
 
-/// The collations that there are.
-pub(super) const COLLATIONS: [&str; 3] = ["default", "C", "POSIX"];
-
 fn pg_collation(_: &Scan<'_>, rows: &mut Vec<Vec<Value>>) -> Result<()> {
-    for (oid, name, provider, locale) in [
-        (100, "default", "d", None),
-        (950, "C", "c", Some("C")),
-        (951, "POSIX", "c", Some("POSIX")),
-    ] {
-        let locale = locale.map_or(Value::Null, text);
+    for own in &Collation::ALL {
+        let locale = own.locale.map_or(Value::Null, text);
         rows.push(vec![
-            Value::Oid(oid),
-            text(name),
+            Value::Oid(own.oid),
+            text(own.name),
             Value::Oid(PG_CATALOG),
             Value::Oid(OWNER),
-            text(provider),
+            text(own.provider),
             Value::Bool(true),
-            Value::Int4(-1),
+            Value::Int4(own.encoding),
             locale.clone(),
             locale,
             Value::Null,
