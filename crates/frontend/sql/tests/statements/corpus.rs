@@ -113,6 +113,7 @@ corpus!(
     edges,
     enum_indexes,
     enums,
+    executed,
     extensions,
     found,
     functions,
