@@ -127,6 +127,8 @@ pub(crate) enum Change {
     DropRelation(Oid),
     /// Adds or replaces.
     PutRole(Arc<Role>),
+    /// A role as it was, and as it is under another name.
+    RenameRole(Arc<Role>, Arc<Role>),
     DropRole(Arc<Role>),
     /// Adds, replaces or takes away.
     PutComment(Comment),
@@ -249,6 +251,7 @@ impl Catalog {
             }
             Change::DropRelation(oid) => place(oid),
             Change::PutRole(_)
+            | Change::RenameRole(..)
             | Change::DropRole(_)
             | Change::PutComment(_)
             | Change::PutSettings(..)
@@ -306,7 +309,7 @@ impl Catalog {
                 self.extensions.remove(&extension.name);
                 self.comments.remove(&(extension.oid, 0));
             }
-            Change::PutRole(role) => {
+            Change::PutRole(role) | Change::RenameRole(_, role) => {
                 self.roles.insert(role.oid, role.clone());
             }
             Change::DropRole(role) => {

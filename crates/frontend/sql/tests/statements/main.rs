@@ -27,6 +27,7 @@ mod forms;
 mod gates;
 mod general;
 mod hints;
+mod identity;
 mod indexes;
 mod isolation;
 mod joins;
