@@ -78,6 +78,8 @@ pub(crate) enum CatalogFunction {
     RelationIsUpdatable,
     RuleDefinition,
     SequenceLastValue,
+    /// As an array of numbers.
+    SequenceParameters,
     SerialSequence,
     ServerAddress,
     ServerPort,

@@ -116,6 +116,8 @@ pub(crate) fn ask(env: &Env<'_>, function: F, arguments: &[Value]) -> Result<Val
             objects::index_column_property(env, first, number, text(2))
         }
         F::SequenceLastValue => objects::sequence_last_value(env, first)?,
+        F::SequenceParameters if value(0).is_null() => Value::Null,
+        F::SequenceParameters => objects::sequence_parameters(env, first)?,
         F::DescribeObject => {
             let column = value(2).as_i64().unwrap_or(0);
             objects::description(env, first, oid(1).unwrap_or(0), column)

@@ -143,6 +143,7 @@ corpus!(
     networks,
     nulls_distinct,
     odd_types,
+    oid_names,
     outer_groups,
     outer_types,
     parameters,
