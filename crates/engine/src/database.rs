@@ -355,6 +355,12 @@ impl Database {
         Ok(self.shared.engine.log.flush_round().map(|_| ())?)
     }
 
+    /// Draws a value of the logical clock, as a commit does: nobody else gets it, every one that is drawn later is larger, and so is what is drawn after a restart if something was committed
+    /// since. A snapshot that was drawn before is not above it, one that is drawn later is.
+    pub fn draw_time(&self) -> u64 {
+        self.shared.engine.clock.draw().get()
+    }
+
     /// One unit of background work, for who runs a database without background threads: collection of idle slots,
     /// rollback of abandoned transactions, eviction, a flush round, a checkpoint if one is due. True if there
     /// was something to do.

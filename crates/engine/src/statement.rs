@@ -57,6 +57,12 @@ impl Transaction {
         self.begin_statement()
     }
 
+    /// The logical clock when the snapshot of the current statement was drawn: it sees what was committed before the clock was there, beside what the transaction
+    /// itself has written.
+    pub fn snapshot_time(&self) -> u64 {
+        self.inner().snapshot().get()
+    }
+
     /// True once it has written anything.
     pub fn has_written(&self) -> bool {
         self.inner().has_written()

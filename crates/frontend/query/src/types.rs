@@ -102,7 +102,9 @@ impl Form {
             Type::Bool => Self::Bool,
             Type::Int2 => Self::Int2,
             Type::Int4 | Type::Date => Self::Int4,
-            Type::Int8 | Type::Time | Type::Timestamp | Type::Timestamptz => Self::Int8,
+            Type::Int8 | Type::Xid8 | Type::Time | Type::Timestamp | Type::Timestamptz => {
+                Self::Int8
+            }
             // The position, which has the order of the labels.
             Type::Enum(_) => Self::Int8,
             Type::Float4 => Self::Float4,

@@ -3,6 +3,7 @@
 use crate::catalog::{self, Change, GatesByOid, Kind, Oid, Oids, Published, Store};
 use crate::error::{Result, SqlError};
 use crate::lock::{AdvisoryLocks, RowLocks, Waits};
+use crate::numbers::Numbers;
 use crate::roles::{self, Role};
 use crate::session::{Activities, Channels, Session, SessionOptions, clock_time, drop_left_behind};
 use crate::sqlstate;
@@ -52,6 +53,8 @@ pub(crate) struct Shared {
     pub locks: Arc<RowLocks>,
     /// Locks on numbers.
     pub advisory: Arc<AdvisoryLocks>,
+    /// Numbers of transactions that have asked for one.
+    pub numbers: Arc<Numbers>,
     /// What sessions are doing.
     pub activities: Activities,
     /// Who listens to what.
@@ -132,6 +135,7 @@ impl Shared {
             catalog: Published::new(catalog),
             gates: GatesByOid::default(),
             oids: Oids::default(),
+            numbers: Arc::new(Numbers::new(engine.clone())),
             waits: Arc::new(Waits::new(engine, locks.clone())),
             locks,
             advisory: Arc::default(),

@@ -19,6 +19,7 @@ mod extension;
 mod general;
 mod lock;
 mod names;
+mod numbers;
 mod parse;
 mod plan;
 mod roles;

@@ -120,6 +120,12 @@ states! {
     INVALID_FOREIGN_KEY = "42830";
     /// A name that stands for more than one column.
     AMBIGUOUS_COLUMN = "42702";
+    /// A name that stands for more than one table.
+    AMBIGUOUS_ALIAS = "42P09";
+    /// Two collations are said of one text.
+    COLLATION_MISMATCH = "42P21";
+    /// Nothing says by which collation texts are compared.
+    INDETERMINATE_COLLATION = "42P22";
     /// An operator or function that fits more than one way.
     AMBIGUOUS_FUNCTION = "42725";
     /// No such column.

@@ -1,11 +1,13 @@
-//! Values in the protocol's binary format (big-endian), but for enums: those are positions here (`user` has what clients see).
+//! Values in the protocol's binary format (big-endian), but for enums and snapshots: those are positions and text here (`user` has what clients see).
 
 use crate::array::Array;
 use crate::datetime::{Date, Interval, MICROS_PER_DAY, Time, Timestamp};
 use crate::error::{Result, SqlError, SqlState};
+use crate::integer;
 use crate::json::{self, Jsonb};
 use crate::network;
 use crate::numeric::Numeric;
+use crate::snapshot::Snapshot;
 use crate::strings;
 use crate::text::text_of_bytes;
 use crate::types::{Type, Typmod};
@@ -24,7 +26,7 @@ pub(crate) fn long(_type_name: &str) -> SqlError {
     SqlError::new(SqlState::INVALID_BINARY, "incorrect binary data format")
 }
 
-fn exactly<const N: usize>(bytes: &[u8]) -> Result<[u8; N]> {
+pub(crate) fn exactly<const N: usize>(bytes: &[u8]) -> Result<[u8; N]> {
     match bytes.first_chunk::<N>() {
         None => Err(short()),
         Some(_) if bytes.len() > N => Err(long("")),
@@ -50,7 +52,16 @@ pub fn receive(ty: Type, typmod: Typmod, bytes: &[u8]) -> Result<Value> {
         | Type::Regproc
         | Type::Regprocedure
         | Type::Regnamespace
-        | Type::Regrole => Value::Oid(u32::from_be_bytes(exactly(bytes)?)),
+        | Type::Regrole
+        | Type::Regcollation => Value::Oid(u32::from_be_bytes(exactly(bytes)?)),
+        Type::Xid8 => {
+            let number = u64::from_be_bytes(exactly(bytes)?);
+            Value::Int8(integer::signed(number, "xid8")?)
+        }
+        // Held as text; its binary form is the client's (`user`).
+        Type::Snapshot | Type::TxidSnapshot => {
+            Value::text(Snapshot::parse(text_of_bytes(bytes)?)?.to_string())
+        }
         Type::Float4 => Value::Float4(f32::from_be_bytes(exactly(bytes)?)),
         Type::Float8 => Value::Float8(f64::from_be_bytes(exactly(bytes)?)),
         Type::Numeric => Value::Numeric(Numeric::receive(bytes)?.coerce(typmod)?),

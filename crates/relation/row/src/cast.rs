@@ -77,6 +77,7 @@ pub fn cast_between(from: Type, to: Type) -> Option<CastContext> {
             Explicit
         }
         (T::Name, T::Varchar | T::Char) => Assignment,
+        (T::Xid8, T::Xid) => Explicit,
         (from, to) if is_string(from) && is_string(to) => Implicit,
         (_, to) if is_string(to) => Assignment,
         (from, _) if is_string(from) => Explicit,
@@ -151,6 +152,8 @@ pub fn cast(
             apply(read, typmod)?
         }
         (_, Type::Int2 | Type::Int4 | Type::Int8) => to_integer(value, to)?,
+        // Of an `xid8`, its lower half.
+        (V::Int8(number), Type::Xid) => Value::Oid(number as u32),
         (_, to) if to.is_oid() => to_integer(value, Type::Oid)?,
         (_, Type::Float4 | Type::Float8) => to_float(value, to)?,
         (_, Type::Numeric) => Value::Numeric(to_numeric(value)?.coerce(typmod)?),

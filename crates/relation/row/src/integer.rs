@@ -62,6 +62,22 @@ pub(crate) fn parse<T: TryFrom<i64>>(text: &str, name: &str) -> Result<T> {
         })
 }
 
+/// Reads a whole number of type `name` that is not below zero.
+pub(crate) fn parse_unsigned(text: &str, name: &str) -> Result<i64> {
+    match parse(text, name)? {
+        number if number < 0 => Err(SqlError::invalid_text(name, text)),
+        number => Ok(number),
+    }
+}
+
+/// An unsigned number as the signed one that it is held as.
+pub(crate) fn signed(number: u64, name: &str) -> Result<i64> {
+    i64::try_from(number).map_err(|_| {
+        let message = format!("value \"{number}\" is out of range for type {name}");
+        SqlError::new(SqlState::NUMERIC_OUT_OF_RANGE, message)
+    })
+}
+
 /// Reads an `oid`: negative numbers of four bytes wrap around, as C's `strtoul` has them.
 pub(crate) fn parse_oid(text: &str) -> Result<u32> {
     let body = trim_blanks(text);

@@ -26,6 +26,7 @@ pub mod schema;
 #[cfg(test)]
 mod seed;
 mod settings;
+mod snapshot;
 mod strings;
 mod text;
 mod types;
@@ -45,6 +46,7 @@ pub use numeric::{GoOn, Numeric, NumericRef};
 pub use pattern::Pattern;
 pub use schema::{Assigned, Column, ColumnId, FixedPlace, RowView, RowWriter, Schema, Stored};
 pub use settings::{ByteaOutput, DateOrder, DateStyle, IntervalStyle, Settings};
+pub use snapshot::Snapshot;
 pub use text::{input, output, text_of_bytes};
 pub use types::{
     CATALOG_TYPES, IntervalFields, NUMERIC_PRECISION_MAX, STRING_LENGTH_MAX, TYPES, Type, Typmod,

@@ -7,6 +7,7 @@ use crate::json::{self, Jsonb};
 use crate::network;
 use crate::numeric::Numeric;
 use crate::settings::Settings;
+use crate::snapshot::Snapshot;
 use crate::types::{Type, Typmod};
 use crate::value::{Value, ValueRef};
 use crate::{bytes, float, integer, strings};
@@ -31,7 +32,10 @@ pub fn input(ty: Type, typmod: Typmod, text: &str, settings: &Settings) -> Resul
         | Type::Regproc
         | Type::Regprocedure
         | Type::Regnamespace
-        | Type::Regrole => Value::Oid(integer::parse_oid(text)?),
+        | Type::Regrole
+        | Type::Regcollation => Value::Oid(integer::parse_oid(text)?),
+        Type::Xid8 => Value::Int8(integer::parse_unsigned(text, "xid8")?),
+        Type::Snapshot | Type::TxidSnapshot => Value::text(Snapshot::parse(text)?.to_string()),
         Type::Float4 => Value::Float4(float::parse(text)?),
         Type::Float8 => Value::Float8(float::parse(text)?),
         Type::Numeric => Value::Numeric(Numeric::parse(text)?.coerce(typmod)?),

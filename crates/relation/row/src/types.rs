@@ -85,6 +85,14 @@ pub enum Type {
     Cidr = 36,
     /// `regprocedure`: oid of a function, shown as its name with the types of its arguments
     Regprocedure = 37,
+    /// `xid8`: number of a transaction that is never drawn again. Held as the `bigint` that it is, which no number is beyond
+    Xid8 = 38,
+    /// `pg_snapshot`: which transactions had ended ([`Snapshot`](crate::Snapshot)). Text
+    Snapshot = 39,
+    /// `txid_snapshot`: the same, under its older name
+    TxidSnapshot = 40,
+    /// `regcollation`: oid of a collation, shown as its name
+    Regcollation = 41,
     /// An enum that a user has made.
     Enum(EnumId) = 64,
     /// An array of one of the types above.
@@ -154,7 +162,7 @@ pub const TYPES: [Type; 23] = [
 const OLD_TYPES: usize = 21;
 
 /// The types that the system catalogs have beside [`TYPES`], in the order of their numbers.
-pub const CATALOG_TYPES: [Type; 14] = [
+pub const CATALOG_TYPES: [Type; 18] = [
     Type::SingleChar,
     Type::Xid,
     Type::Regclass,
@@ -169,6 +177,10 @@ pub const CATALOG_TYPES: [Type; 14] = [
     Type::Record,
     Type::Void,
     Type::Regprocedure,
+    Type::Xid8,
+    Type::Snapshot,
+    Type::TxidSnapshot,
+    Type::Regcollation,
 ];
 /// Those of them whose numbers stand before the younger of [`TYPES`].
 const OLD_CATALOG_TYPES: usize = 13;
@@ -276,6 +288,10 @@ static FACTS: [Facts; COUNT] = [
     facts!("inet", "inet", 869, 1041, -1, 'I', true),
     facts!("cidr", "cidr", 650, 651, -1, 'I', false),
     facts!("regprocedure", "regprocedure", 2202, 2207, 4, 'N', false),
+    facts!("xid8", "xid8", 5069, 271, 8, 'U', false),
+    facts!("pg_snapshot", "pg_snapshot", 5038, 5039, -1, 'U', false),
+    facts!("txid_snapshot", "txid_snapshot", 2970, 2949, -1, 'U', false),
+    facts!("regcollation", "regcollation", 4191, 4192, 4, 'N', false),
 ];
 
 /// Of all enums.
@@ -340,6 +356,10 @@ impl Type {
             Self::Inet => 35,
             Self::Cidr => 36,
             Self::Regprocedure => 37,
+            Self::Xid8 => 38,
+            Self::Snapshot => 39,
+            Self::TxidSnapshot => 40,
+            Self::Regcollation => 41,
         }
     }
 
@@ -480,6 +500,8 @@ impl Type {
                 | Type::AclItem
                 | Type::Record
                 | Type::Void
+                | Type::Snapshot
+                | Type::TxidSnapshot
         )
     }
 
@@ -498,7 +520,13 @@ impl Type {
                 | Type::Regprocedure
                 | Type::Regnamespace
                 | Type::Regrole
+                | Type::Regcollation
         )
+    }
+
+    /// Whether it is `pg_snapshot` or `txid_snapshot`.
+    pub fn is_snapshot(self) -> bool {
+        matches!(self, Type::Snapshot | Type::TxidSnapshot)
     }
 
     /// Whether it is `inet` or `cidr`, whose values are compared with each other.
@@ -515,6 +543,7 @@ impl Type {
     pub fn is_orderable(self) -> bool {
         match self {
             Type::Json | Type::NodeTree | Type::Record | Type::Void => false,
+            Type::Snapshot | Type::TxidSnapshot => false,
             Type::Array(element) => element.ty().is_orderable(),
             _ => true,
         }

@@ -13,6 +13,7 @@
 use crate::array::{Array, ArrayRef};
 use crate::error::{Result, SqlError, SqlState};
 use crate::settings::Settings;
+use crate::snapshot::Snapshot;
 use crate::types::{Type, Typmod};
 use crate::value::{Value, ValueRef};
 use std::borrow::Cow;
@@ -385,7 +386,7 @@ fn kept_name(ty: Type) -> String {
 /// What such a name begins with, behind its schema; the type's oid is the rest.
 pub const KEPT: &str = "type ";
 
-/// Reads a value from the protocol's binary format: that of an enum is its label.
+/// Reads a value from the protocol's binary format: that of an enum is its label, that of a snapshot its numbers.
 ///
 /// # Errors
 /// As [`crate::receive`]; 22P02 for a label that there is not.
@@ -400,7 +401,8 @@ pub fn receive_from_client(
             let text = crate::text::text_of_bytes(bytes)?;
             Ok(Value::Enum(read(id, text, settings)?))
         }
-        Type::Array(_) if ty.enum_id().is_some() => {
+        ty if ty.is_snapshot() => Ok(Value::text(Snapshot::receive(bytes)?.to_string())),
+        Type::Array(element) if ty.enum_id().is_some() || element.ty().is_snapshot() => {
             let element = |bytes: &[u8]| match ty.element() {
                 Some(element) => receive_from_client(element, typmod, bytes, settings),
                 None => Ok(Value::Null),
@@ -411,12 +413,19 @@ pub fn receive_from_client(
     }
 }
 
-/// Appends a value in the protocol's binary format.
+/// Appends a value in the protocol's binary format; a snapshot that is none of an array as text, which its value does not tell from others.
 pub fn send_to_client(value: ValueRef<'_>, settings: &Settings, out: &mut Vec<u8>) {
     match value {
         ValueRef::Enum(value) => out.extend_from_slice(label(value, settings).as_bytes()),
         ValueRef::Array(array) if array.element().enum_id().is_some() => {
             send_labels(array, settings, out);
+        }
+        ValueRef::Array(array) if array.element().is_snapshot() => {
+            array.send_with(out, |item, out| {
+                if let Some(Ok(snapshot)) = item.as_ref().as_str().map(Snapshot::parse) {
+                    snapshot.send(out);
+                }
+            });
         }
         value => crate::send(value, out),
     }

@@ -167,7 +167,7 @@ impl Value {
         matches!(self, Value::Null)
     }
 
-    /// Its type; `text` for every text but `char(n)`, `oid` for every oid; `None` for null, which is of any type.
+    /// Its type; `text` for every text but `char(n)`, `oid` for every oid, `bigint` for `xid8`; `None` for null, which is of any type.
     pub fn ty(&self) -> Option<Type> {
         self.as_ref().ty()
     }
@@ -262,6 +262,7 @@ impl<'a> ValueRef<'a> {
             None => true,
             Some(Type::Text) => ty.is_plain_text(),
             Some(Type::Oid) => ty.is_oid(),
+            Some(Type::Int8) => matches!(ty, Type::Int8 | Type::Xid8),
             Some(own) => own == ty,
         }
     }

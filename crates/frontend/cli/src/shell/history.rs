@@ -9,11 +9,13 @@ use super::Options;
 use rustyline::config::{Builder, Config};
 use rustyline::error::ReadlineError;
 use rustyline::history::{FileHistory, History as _};
+use std::borrow::Cow;
 use std::ffi::OsString;
 use std::fs::{DirBuilder, OpenOptions};
 use std::io;
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
+use vellum_sql::without_passwords;
 
 /// Entries that are kept; older ones go.
 pub const ENTRIES_MAX: usize = 2000;
@@ -106,39 +108,9 @@ fn ready(path: &Path) -> io::Result<bool> {
     Ok(true)
 }
 
-/// Whether a text sets a password: the word, and behind it a literal.
+/// Whether a text sets a password, as far as [`without_passwords`] knows it.
 fn holds_secret(text: &str) -> bool {
-    const WORD: &str = "password";
-    let lower = text.to_ascii_lowercase();
-    lower.match_indices(WORD).any(|(at, _)| {
-        let rest = skip_blank(&lower[at + WORD.len()..]);
-        let quote = ["e", "u&", "b", "x", "n"]
-            .iter()
-            .find_map(|mark| {
-                rest.strip_prefix(mark)
-                    .filter(|rest| rest.starts_with('\''))
-            })
-            .unwrap_or(rest);
-        quote.starts_with(['\'', '$'])
-    })
-}
-
-/// A text without the blanks and comments at its beginning.
-fn skip_blank(mut text: &str) -> &str {
-    loop {
-        text = text.trim_start();
-        let comment = if text.starts_with("--") {
-            text.split_once('\n')
-        } else if text.starts_with("/*") {
-            text.split_once("*/")
-        } else {
-            None
-        };
-        match comment {
-            Some((_, rest)) => text = rest,
-            None => return text,
-        }
-    }
+    matches!(without_passwords(text), Cow::Owned(_))
 }
 
 #[cfg(test)]
@@ -282,6 +254,7 @@ mod tests {
             "alter role a password U&'x';",
             "alter role a password $$x$$;",
             "do $$ begin execute 'alter role a password ''x'''; end $$;",
+            "do $$ begin execute format('alter role a password %L', 'x'); end $$;",
             "create role é password 'x';",
         ] {
             assert!(holds_secret(secret), "{secret}");

@@ -93,8 +93,14 @@ impl Unfinished {
 
 /// What is logged of a text.
 fn shown(text: &str) -> Cow<'_, str> {
-    // A password that the cut goes through is hidden up to the end.
-    without_passwords(&text[..text.floor_char_boundary(LOGGED_BYTES_MAX)])
+    // What stands behind the cut may tell that a password stands before it.
+    match without_passwords(text) {
+        Cow::Borrowed(text) => text[..text.floor_char_boundary(LOGGED_BYTES_MAX)].into(),
+        Cow::Owned(mut text) => {
+            text.truncate(text.floor_char_boundary(LOGGED_BYTES_MAX));
+            text.into()
+        }
+    }
 }
 
 #[cfg(test)]
@@ -107,5 +113,10 @@ mod tests {
         assert_eq!(shown(&text), text[..LOGGED_BYTES_MAX - 1]);
         let text = format!("{} password '{}'", "x".repeat(4000), "s".repeat(5000));
         assert!(shown(&text).ends_with(" password '********'"));
+        let text = format!(
+            "do $$ declare p text := 's3cret'; {} begin execute format('alter role a password %L', p); end $$",
+            "p".repeat(LOGGED_BYTES_MAX)
+        );
+        assert_eq!(shown(&text), "do '********'");
     }
 }

@@ -1,7 +1,7 @@
 //! Aggregates: which there are, and what they return.
 
 use super::call::undefined;
-use super::{Binder, Bound, COMPARED_MAX};
+use super::{Binder, Bound, COMPARED_MAX, TableName};
 use crate::error::{Result, SqlError};
 use crate::expr::{Casting, Expr, no_polymorphic_type};
 use crate::plan::{SortBy, SortKey};
@@ -332,7 +332,8 @@ impl Binder<'_> {
                     let bound = self.expr(expr)?;
                     let row = match (kind, expr) {
                         (AggregateKind::Count, ast::Expr::Identifier(table)) if !distinct => {
-                            self.row_is_there(&super::folded(table), &bound)
+                            let table = super::folded(table);
+                            self.row_is_there(TableName::Plain(&table), &bound)
                         }
                         _ => None,
                     };
@@ -341,11 +342,13 @@ impl Binder<'_> {
                 ast::FunctionArg::Unnamed(ast::FunctionArgExpr::QualifiedWildcard(table))
                     if list.args.len() == 1 =>
                 {
-                    let (_, table) = super::object_name(table)?;
-                    let row = self.whole_row(&table);
+                    let parts = table.0.iter().filter_map(ast::ObjectNamePart::as_ident);
+                    let names: Vec<String> = parts.map(super::folded).collect();
+                    let table = self.table_named(&names, "*")?;
+                    let row = self.whole_row(table)?;
                     let row = row.ok_or_else(|| self.no_function(name, &[]))?;
                     let there = match kind {
-                        AggregateKind::Count if !distinct => self.row_is_there(&table, &row),
+                        AggregateKind::Count if !distinct => self.row_is_there(table, &row),
                         _ => None,
                     };
                     given.push(there.unwrap_or(row));

@@ -1,8 +1,8 @@
-//! Arrays, operators that are named with their schema, collations, and casts of oids that are shown as names.
+//! Arrays, operators that are named with their schema, and casts of oids that are shown as names.
 
 use super::operator::comparison_type;
 use super::row::{row_of, taken_apart};
-use super::types::{folded, object_name};
+use super::types::folded;
 use super::{Binder, Bound, holding};
 use crate::catalog::Named;
 use crate::error::{Result, SqlError};
@@ -137,38 +137,6 @@ fn no_records(element: Type) -> Result<()> {
         }
         _ => Ok(()),
     }
-}
-
-/// # Errors
-/// `42704` for a collation that there is not. Those that there are have one order.
-fn check_collation(collation: &ast::ObjectName) -> Result<()> {
-    let (schema, name) = object_name(collation)?;
-    let known = matches!(&*name, "default" | "C" | "POSIX" | "ucs_basic");
-    match schema.as_deref() {
-        None | Some("pg_catalog") if known => return Ok(()),
-        _ => {}
-    }
-    let shown = match schema {
-        Some(schema) => format!("{schema}.{name}"),
-        None => name,
-    };
-    let message = format!("collation \"{shown}\" for encoding \"UTF8\" does not exist");
-    Err(SqlError::new(sqlstate::UNDEFINED_OBJECT, message))
-}
-
-/// # Errors
-/// `42804` for a type whose values have no collation; `None`: of a literal whose type is not known yet.
-pub(crate) fn check_collatable(ty: Option<Type>) -> Result<()> {
-    let element = match ty {
-        Some(Type::Array(element)) => Some(element.ty()),
-        other => other,
-    };
-    if element.is_none_or(|element| element.category() == 'S') {
-        return Ok(());
-    }
-    let name = ty.map_or("unknown", Type::sql_name);
-    let message = format!("collations are not supported by type {name}");
-    Err(SqlError::new(sqlstate::DATATYPE_MISMATCH, message))
 }
 
 impl Binder<'_> {
@@ -615,33 +583,6 @@ impl Binder<'_> {
             _ => ("array_cat", vec![left, right]),
         };
         self.call(name, arguments)
-    }
-
-    /// # Errors
-    /// `3F000` for a schema that there is not, and as [`check_collation`].
-    pub(crate) fn check_collation(&self, collation: &ast::ObjectName) -> Result<()> {
-        if let (Some(schema), _) = object_name(collation)?
-            && self
-                .catalog
-                .schema_named(&schema, self.search_path)
-                .is_none()
-        {
-            let message = format!("schema \"{schema}\" does not exist");
-            return Err(SqlError::new(sqlstate::INVALID_SCHEMA_NAME, message));
-        }
-        check_collation(collation)
-    }
-
-    /// COLLATE: there is one order of text.
-    pub(super) fn collate(
-        &mut self,
-        expr: &ast::Expr,
-        collation: &ast::ObjectName,
-    ) -> Result<Bound> {
-        self.check_collation(collation)?;
-        let bound = self.expr(expr)?;
-        check_collatable(bound.ty)?;
-        Ok(bound)
     }
 
     /// Casts from text to oids that are shown as names, and back: the catalog does them. `None` for all others.

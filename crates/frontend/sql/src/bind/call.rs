@@ -41,7 +41,8 @@ impl Binder<'_> {
 
     pub(super) fn call(&mut self, name: &str, mut arguments: Vec<Bound>) -> Result<Bound> {
         let any_from = match name {
-            "concat" | "num_nulls" | "num_nonnulls" | "pg_typeof" | "pg_column_size" => 0,
+            "concat" | "num_nulls" | "num_nonnulls" | "pg_typeof" | "pg_column_size"
+            | "pg_collation_for" => 0,
             "concat_ws" | "format" => 1,
             _ => arguments.len(),
         };
@@ -108,6 +109,7 @@ impl Binder<'_> {
             ("enum_first" | "enum_last", 1) | ("enum_range", 1 | 2) => {
                 return self.enum_function(name, arguments);
             }
+            ("pg_collation_for", 1) => return self.collation_for(&arguments[0]),
             ("pg_column_size", 1) => {
                 if let Some(argument) = arguments.into_iter().next() {
                     return self.column_size(argument);
@@ -348,6 +350,7 @@ fn type_called(name: &str) -> Option<Type> {
         "name" => Type::Name,
         "oid" => Type::Oid,
         "regclass" => Type::Regclass,
+        "regcollation" => Type::Regcollation,
         "regnamespace" => Type::Regnamespace,
         "regproc" => Type::Regproc,
         "regprocedure" => Type::Regprocedure,

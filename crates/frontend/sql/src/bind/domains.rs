@@ -34,23 +34,28 @@ impl Binder<'_> {
 
     /// The domain that an expression of this query is of.
     pub fn domain_of(&self, expr: &Expr) -> Option<Oid> {
-        let of = |scope: &super::Scope, table: u16, position: u16| {
-            let table = scope.tables.get(usize::from(table))?;
-            table.columns.get(usize::from(position))?.domain
-        };
         match expr {
             Expr::Domain { rules, .. } => Some(rules.oid),
-            Expr::Column { table, position } => of(&self.scope, *table, *position),
+            _ => self.scope_column(expr)?.domain,
+        }
+    }
+
+    /// The column of a FROM that an expression of this query is.
+    pub(super) fn scope_column(&self, expr: &Expr) -> Option<&ScopeColumn> {
+        let (scope, table, position) = match expr {
+            Expr::Column { table, position } => (&self.scope, table, position),
             Expr::Outer {
                 level,
                 table,
                 position,
             } => {
                 let around = self.outer.len().checked_sub(usize::from(*level))?;
-                of(&self.outer.get(around)?.scope, *table, *position)
+                (&self.outer.get(around)?.scope, table, position)
             }
-            _ => None,
-        }
+            _ => return None,
+        };
+        let table = scope.tables.get(usize::from(*table))?;
+        table.columns.get(usize::from(*position))
     }
 
     /// An expression of the type of a domain's values as one of the domain.
@@ -164,6 +169,7 @@ impl Binder<'_> {
                 typmod,
                 number: 0,
                 domain,
+                collation: None,
             }],
         })?;
         Ok(binder)

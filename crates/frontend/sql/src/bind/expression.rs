@@ -4,6 +4,7 @@ use super::aggregate::AggregateKind;
 use super::array::array_subquery;
 use super::call::column_of_row;
 use super::clauses::check_plain;
+use super::collation::Collated;
 use super::extension::kept_function_of;
 use super::like::all_of;
 use super::near::{decides, tells_more};
@@ -12,7 +13,7 @@ use super::place::start_of;
 use super::row::{null_test, query_of, row_of, rows_of};
 use super::types::{folded, folded_before, interval_modifier, object_name};
 use super::window::needs_window;
-use super::{Binder, Bound};
+use super::{Binder, Bound, TableName};
 use crate::error::{Result, SqlError};
 use crate::expr::{Expr, Listed, Quantifier, RowTest};
 use crate::plan::{SetFunction, SubqueryKind};
@@ -29,9 +30,17 @@ impl Binder<'_> {
         self.step()?;
         let again = self.looked_for(node)?;
         if let Some(known) = self.known_again(again) {
+            self.collations.last = Collated::Own;
             return Ok(known);
         }
-        match self.expr_inner(node) {
+        let around = std::mem::take(&mut self.collations.within);
+        let done = self.expr_inner(node);
+        let done = done.and_then(|bound| {
+            self.note_collation(node, &bound)?;
+            Ok(bound)
+        });
+        self.collations.within = around.and(self.collations.last);
+        match done {
             Ok(bound) => {
                 self.keep_again(again, &bound);
                 Ok(bound.from(start_of(node)))
@@ -81,7 +90,10 @@ impl Binder<'_> {
             E::Identifier(ident) => self.identifier(ident),
             E::CompoundIdentifier(parts) => match parts.as_slice() {
                 [record, field] if !self.variables.is_empty() => self.field(record, field),
-                [table, column] => self.column(Some(&folded(table)), &folded(column)),
+                [table, column] => {
+                    let table = folded(table);
+                    self.column(Some(TableName::Plain(&table)), &folded(column))
+                }
                 parts => self.qualified_column(parts),
             },
             E::Nested(inner) => self.expr(inner),
@@ -266,7 +278,8 @@ impl Binder<'_> {
                 right,
             } => self.quantified(left, compare_op, right, Quantifier::All),
             E::CompoundFieldAccess { root, access_chain } => self.subscript(root, access_chain),
-            E::Collate { expr, collation } => self.collate(expr, collation),
+            // Which one it is of is noted where it is bound.
+            E::Collate { expr, .. } => self.expr(expr),
             E::Substring {
                 expr,
                 substring_from,
@@ -374,7 +387,7 @@ impl Binder<'_> {
     }
 
     /// A column of this query, or of the nearest one around it that has it.
-    pub(super) fn column(&mut self, table: Option<&str>, name: &str) -> Result<Bound> {
+    pub(super) fn column(&mut self, table: Option<TableName<'_>>, name: &str) -> Result<Bound> {
         let mut found = self.scope.column(table, name);
         let mut level = 0;
         while let Err(error) = &found
@@ -396,20 +409,30 @@ impl Binder<'_> {
         }
         let found = match found {
             Ok(found) => found,
-            Err(error) if !name.is_ascii() || table.is_some_and(|table| !table.is_ascii()) => {
-                let of_table = table.and_then(folded_before);
+            Err(error) if error.sqlstate() == sqlstate::AMBIGUOUS_ALIAS => return Err(error),
+            Err(error)
+                if !name.is_ascii() || table.is_some_and(|table| !table.name().is_ascii()) =>
+            {
+                let of_table = match table {
+                    Some(TableName::Plain(name)) => folded_before(name),
+                    _ => None,
+                };
                 let of_column = folded_before(name);
                 if of_table.is_none() && of_column.is_none() {
                     return Err(error);
                 }
-                let table = of_table.as_deref().or(table);
+                let table = of_table.as_deref().map(TableName::Plain).or(table);
                 let before = self.column(table, of_column.as_deref().unwrap_or(name));
                 return before.map_err(|_| error);
             }
             Err(error) if name == "tableoid" => return self.table_oid(table)?.ok_or(error),
             Err(error) if name == "xmax" => return self.xmax(table)?.ok_or(error),
-            Err(error) if table.is_some() => return Err(self.with_nearest(error, table, name)),
-            Err(error) => return Err(error),
+            Err(error) => {
+                return Err(match table {
+                    Some(table) => self.with_nearest(error, Some(table.name()), name),
+                    None => error,
+                });
+            }
         };
         self.note(level, &found);
         // Of a view that is written: its queries are the statement's.
@@ -447,7 +470,7 @@ impl Binder<'_> {
 
     /// The row of a table by a name that is no column's (`error`): one word, and as many expressions as there are columns.
     fn row_named(&mut self, error: SqlError, name: &str) -> Result<Bound> {
-        let Some(row) = self.whole_row(name) else {
+        let Some(row) = self.whole_row(TableName::Plain(name))? else {
             return Err(self.with_nearest(error, None, name));
         };
         self.copying(&row.expr)?;

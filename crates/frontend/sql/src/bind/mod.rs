@@ -13,6 +13,7 @@ mod call;
 mod choice;
 mod clauses;
 mod coerce;
+mod collation;
 mod domains;
 mod enums;
 mod expression;
@@ -36,9 +37,11 @@ mod window;
 
 pub(crate) use again::TextDigest;
 pub(crate) use aggregate::{Aggregate, AggregateKind};
-pub(crate) use array::{array_subquery, check_collatable};
+pub(crate) use array::array_subquery;
 pub(crate) use assigned::Target;
 pub(crate) use call::{parameters_of, undefined};
+use collation::Collations;
+pub(crate) use collation::{NONE as NO_COLLATION, common_collation, indeterminate};
 use domains::KnownDomains;
 pub(crate) use expression::number;
 pub(crate) use extension::{
@@ -47,6 +50,7 @@ pub(crate) use extension::{
 };
 pub(crate) use frame::Limit;
 use named_windows::NamedWindows;
+pub(crate) use qualified::TableName;
 pub(crate) use row::{query_of, row_of};
 pub(crate) use scope::{
     Found, Joined, JoinedColumn, Named as NamedTable, OuterScope, Scope, ScopeColumn, ScopeTable,
@@ -255,6 +259,8 @@ pub(crate) struct Binder<'c> {
     pub with_depth: usize,
     /// Where functions that return sets may stand in a list, those that were found: they are read behind the tables.
     pub set_functions: Option<Vec<Source>>,
+    /// Which collations what is bound is of.
+    pub collations: Collations,
     /// The columns of rows that tables' names stood for, and of those that were written down.
     pub records: Vec<Vec<(String, Type, Typmod)>>,
     /// A column, by its table and its number, and whether an expression was found to read it: who asks whether it can be dropped.
@@ -331,6 +337,7 @@ impl<'c> Binder<'c> {
             with_uses: 0,
             with_depth: 0,
             set_functions: None,
+            collations: Collations::default(),
             records: Vec::new(),
             watched: None,
             tells_xmax: None,

@@ -139,7 +139,10 @@ fn distance(from: &str, to: &str) -> usize {
 /// Whether a name that was not found is looked for no further.
 pub(super) fn decides(error: &SqlError) -> bool {
     let state = error.sqlstate();
-    state == sqlstate::AMBIGUOUS_COLUMN || state == sqlstate::INVALID_COLUMN_REFERENCE
+    matches!(
+        state,
+        sqlstate::AMBIGUOUS_COLUMN | sqlstate::AMBIGUOUS_ALIAS | sqlstate::INVALID_COLUMN_REFERENCE
+    )
 }
 
 /// Whether a query further out knows better why a name was not found.

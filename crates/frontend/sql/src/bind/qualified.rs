@@ -1,63 +1,92 @@
-//! Names of columns with a schema in front of their table's.
+//! Names of tables in front of columns, with a schema and without.
 //!
-//! Such a name means a relation of the catalog that the statement reads or writes under its own name: neither an alias, though it be the same word, nor a query of WITH, nor a table of another schema
-//! that is called so.
+//! One with a schema means a relation of the catalog that the statement reads or writes under its own name: neither an alias, though it be the same word, nor a query of WITH, nor a table of another schema
+//! that is called so. Around a query whose tables are called so it finds the one that is meant.
 
-use super::types::folded;
-use super::{Binder, Bound};
-use crate::catalog::Named;
+use super::types::{folded, folded_before};
+use super::{Binder, Bound, NamedTable};
+use crate::catalog::{Named, Oid};
 use crate::database::DATABASE;
 use crate::error::{Result, SqlError};
 use crate::sqlstate;
 use sqlparser::ast;
 
+/// What stands in front of a column, or of `*`.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum TableName<'n> {
+    /// A name alone: an alias, or a relation's that has none.
+    Plain(&'n str),
+    /// With its schema: the relation that it means, if there is one.
+    Qualified(&'n str, Option<Oid>),
+}
+
+impl<'n> TableName<'n> {
+    /// Without its schema.
+    pub fn name(self) -> &'n str {
+        match self {
+            Self::Plain(name) | Self::Qualified(name, _) => name,
+        }
+    }
+
+    /// Whether it stands for a table or a join of a FROM.
+    pub fn is_of(self, named: NamedTable<'_>) -> bool {
+        match self {
+            Self::Plain(name) => named.name() == Some(name),
+            Self::Qualified(_, oid) => oid.is_some() && named.own() == oid,
+        }
+    }
+}
+
 impl Binder<'_> {
     /// A column of `schema.table` or of `database.schema.table`.
     ///
     /// # Errors
-    /// As [`Self::check_schema`] and [`Self::column`].
+    /// As [`Self::table_named`] and [`Self::column`].
     pub(super) fn qualified_column(&mut self, parts: &[ast::Ident]) -> Result<Bound> {
-        let Some((column, [.., table])) = parts.split_last() else {
-            return Err(SqlError::internal("a name of one part"));
+        let Some((column, tables)) = parts.split_last() else {
+            return Err(SqlError::internal("a name of no part"));
         };
-        let names = parts.iter().map(folded).collect::<Vec<_>>();
-        self.check_schema(&names[..names.len() - 1], &names.join("."))?;
-        self.column(Some(&folded(table)), &folded(column))
+        let names = tables.iter().map(folded).collect::<Vec<_>>();
+        let column = folded(column);
+        let table = self.table_named(&names, &column)?;
+        self.column(Some(table), &column)
     }
 
-    /// That what FROM has under a table's name is the table of the schema in front of it; `whole` is all that is written.
+    /// The table of a name, with what stands before it; `column` stands behind it.
     ///
     /// # Errors
-    /// `42P01`; `0A000` for another database, `42601` for too many names.
-    pub(crate) fn check_schema(&self, names: &[String], whole: &str) -> Result<()> {
+    /// `0A000` for another database, `42601` for too many names.
+    pub(crate) fn table_named<'n>(
+        &self,
+        names: &'n [String],
+        column: &str,
+    ) -> Result<TableName<'n>> {
+        let whole = || format!("{}.{column}", names.join("."));
         let (schema, table) = match names {
+            [table] => return Ok(TableName::Plain(table)),
             [schema, table] => (schema, table),
             [database, schema, table] if database == DATABASE => (schema, table),
             [_, _, _] => {
-                let message = format!("cross-database references are not implemented: {whole}");
+                let message = format!("cross-database references are not implemented: {}", whole());
                 return Err(SqlError::new(sqlstate::FEATURE_NOT_SUPPORTED, message));
             }
             _ => {
-                let message = format!("improper qualified name (too many dotted names): {whole}");
+                let message = format!(
+                    "improper qualified name (too many dotted names): {}",
+                    whole()
+                );
                 return Err(SqlError::syntax(message));
             }
         };
-        let outer = self.outer.iter().rev().map(|outer| &outer.scope);
-        let mut scopes = std::iter::once(&self.scope).chain(outer);
-        // Whoever asks for the column says that there is none.
-        let Some((scope, found)) = scopes.find_map(|scope| Some((scope, scope.named(table)?)))
-        else {
-            return Ok(());
+        let meant = self.catalog.schema_named(schema, self.search_path);
+        let meant = meant.and_then(|schema| {
+            let named = |name: &str| self.catalog.named(schema, name);
+            named(table).or_else(|| named(&folded_before(table)?))
+        });
+        let oid = match meant {
+            Some(Named::Relation(oid)) => Some(oid),
+            _ => None,
         };
-        let namespace = self.catalog.schema_named(schema, self.search_path);
-        let meant = namespace.and_then(|namespace| self.catalog.named(namespace, table));
-        let is_meant = match meant {
-            Some(Named::Relation(oid)) => found.own() == Some(oid),
-            _ => false,
-        };
-        match is_meant {
-            true => Ok(()),
-            false => Err(scope.no_table(table)),
-        }
+        Ok(TableName::Qualified(table, oid))
     }
 }

@@ -4,7 +4,7 @@
 
 use super::array::comparison_of;
 use super::types::object_name;
-use super::{Binder, Bound, Found, NamedTable, ScopeTable};
+use super::{Binder, Bound, Found, NamedTable, ScopeTable, TableName};
 use crate::error::{Result, SqlError};
 use crate::expr::{
     Builtin, CatalogFunction, Comparison, Expr, RowFields, RowTest, RowType, RowsFrom,
@@ -170,15 +170,21 @@ const LONG: usize = 32;
 impl Binder<'_> {
     /// The row of a table or of a join, by its name: its one column, if it is a function's that returns values. Null where an outer join has no row of the
     /// table; a row of nulls only, of a table whose columns may all be null, is taken for none.
-    pub(super) fn whole_row(&mut self, name: &str) -> Option<Bound> {
-        for column in self.scope.named(name)?.columns() {
+    ///
+    /// # Errors
+    /// `42P09` for a name of several tables.
+    pub(super) fn whole_row(&mut self, name: TableName<'_>) -> Result<Option<Bound>> {
+        let columns = self.scope.named(name)?.map(NamedTable::columns);
+        for column in columns.into_iter().flatten() {
             self.reads_columns(0, &column.expr);
         }
-        let found = self.scope.named(name)?;
+        let Some(found) = self.scope.named(name)? else {
+            return Ok(None);
+        };
         let is_value = matches!(found, NamedTable::Table(_, table) if table.is_value);
         let all = found.columns();
         if let ([one], true) = (all.as_slice(), is_value) {
-            return Some(Bound::new(one.expr.clone(), one.ty));
+            return Ok(Some(Bound::new(one.expr.clone(), one.ty)));
         }
         let mut columns = Vec::with_capacity(all.len());
         let mut items = Vec::with_capacity(all.len());
@@ -197,31 +203,31 @@ impl Binder<'_> {
             },
             NamedTable::Joined(_) => expr,
         };
-        Some(Bound {
+        Ok(Some(Bound {
             expr,
             ty: Some(Type::Record),
             typmod: self.new_record(columns),
             start: None,
-        })
+        }))
     }
 
     /// `tableoid`: which table a row is of, in this query or in the nearest one around it where it can be asked for.
     ///
     /// # Errors
     /// `42702` where several tables could be meant.
-    pub(super) fn table_oid(&mut self, table: Option<&str>) -> Result<Option<Bound>> {
+    pub(super) fn table_oid(&mut self, table: Option<TableName<'_>>) -> Result<Option<Bound>> {
         for level in 0..=self.outer.len() {
             let scope = match level.checked_sub(1) {
                 None => &self.scope,
                 Some(inner) => &self.outer[self.outer.len() - 1 - inner].scope,
             };
-            let named = |candidate: &ScopeTable| match table {
-                Some(table) => candidate.name == table,
+            let named = |number: u16, candidate: &ScopeTable| match table {
+                Some(table) => table.is_of(NamedTable::Table(number, candidate)),
                 None => !candidate.qualified_only,
             };
             let mut found = scope.named_tables().filter_map(|(number, candidate)| {
                 let relation = candidate.relation.as_ref()?;
-                named(candidate).then(|| (relation, missing(number, candidate)))
+                named(number, candidate).then(|| (relation, missing(number, candidate)))
             });
             let Some((relation, missing)) = found.next() else {
                 continue;
@@ -259,7 +265,7 @@ impl Binder<'_> {
     ///
     /// # Errors
     /// As [`Binder::table_oid`].
-    pub(super) fn xmax(&mut self, table: Option<&str>) -> Result<Option<Bound>> {
+    pub(super) fn xmax(&mut self, table: Option<TableName<'_>>) -> Result<Option<Bound>> {
         let Some(known) = self.table_oid(table)? else {
             return Ok(None);
         };
@@ -283,10 +289,11 @@ impl Binder<'_> {
     }
 
     /// What stands for the row of a table where rows are counted: something that is null only where an outer join has no row.
-    pub(super) fn row_is_there(&self, name: &str, row: &Bound) -> Option<Bound> {
+    pub(super) fn row_is_there(&self, name: TableName<'_>, row: &Bound) -> Option<Bound> {
         taken_apart(&row.expr)?;
         let mut tables = self.scope.named_tables();
-        let (number, found) = tables.find(|(_, table)| table.name == name)?;
+        let (number, found) =
+            tables.find(|(number, table)| name.is_of(NamedTable::Table(*number, table)))?;
         let there = Expr::Const(Value::Bool(true));
         let expr = match missing(number, found) {
             Some(missing) => null_where(missing, there),

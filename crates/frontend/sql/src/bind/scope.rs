@@ -1,6 +1,6 @@
 //! What names of columns may stand for.
 
-use super::{Aggregate, COMPARED_MAX};
+use super::{Aggregate, COMPARED_MAX, TableName};
 use crate::catalog::{Kind, Oid, Relation};
 use crate::error::{Result, SqlError};
 use crate::expr::Expr;
@@ -85,6 +85,8 @@ pub(crate) struct ScopeColumn {
     pub number: i16,
     /// The domain that it is of.
     pub domain: Option<Oid>,
+    /// Its collation, where that is another than its type's.
+    pub collation: Option<Oid>,
 }
 
 /// What a query around another one sees, while that is bound.
@@ -154,6 +156,7 @@ impl ScopeTable {
                     typmod: column.typmod,
                     number: column.id.0 as i16,
                     domain: table.domain_of(column.id),
+                    collation: table.collation_of(column.id),
                 })
                 .collect(),
             relation: Some(relation.clone()),
@@ -177,6 +180,7 @@ impl ScopeTable {
                     typmod: Typmod::NONE,
                     number,
                     domain: None,
+                    collation: None,
                 })
                 .collect(),
             relation: Some(relation.clone()),
@@ -191,16 +195,21 @@ impl Scope {
     /// `42712` for a name that is taken, `54000` for one table too many.
     pub fn add(&mut self, table: ScopeTable) -> Result<u16> {
         SqlError::check_room(self.tables.len(), COMPARED_MAX, "tables")?;
-        self.check_name(&table.name, self.tables.len() as u16)?;
+        self.check_name(&table.name, table.own, self.tables.len() as u16)?;
         self.tables.push(table);
         Ok((self.tables.len() - 1) as u16)
     }
 
+    /// That a name is none of a table or a join before number `to`. Two relations under their own names may be called the same: their schemas tell them apart.
+    ///
     /// # Errors
-    /// `42712` if a table or a join before number `to` is called so.
-    pub fn check_name(&self, name: &str, to: u16) -> Result<()> {
+    /// `42712`.
+    pub fn check_name(&self, name: &str, own: Option<Oid>, to: u16) -> Result<()> {
+        let is_apart =
+            |other: Named<'_>| own.is_some() && other.own().is_some() && other.own() != own;
         let mut others = self.with_names(self.apart);
-        if others.any(|other| other.begin() < to && other.name() == Some(name)) {
+        if others.any(|other| other.begin() < to && other.name() == Some(name) && !is_apart(other))
+        {
             let message = format!("table name \"{name}\" specified more than once");
             return Err(SqlError::new(sqlstate::DUPLICATE_ALIAS, message));
         }
@@ -230,9 +239,19 @@ impl Scope {
     }
 
     /// The table or the join of a name.
-    pub fn named(&self, name: &str) -> Option<Named<'_>> {
-        let mut all = self.with_names(self.closed);
-        all.find(|named| named.name() == Some(name))
+    ///
+    /// # Errors
+    /// `42P09` for a name of several.
+    pub fn named(&self, name: TableName<'_>) -> Result<Option<Named<'_>>> {
+        let all = self.with_names(self.closed);
+        let mut all = all.filter(|named| name.is_of(*named));
+        match (all.next(), all.next()) {
+            (Some(_), Some(_)) => {
+                let message = format!("table reference \"{}\" is ambiguous", name.name());
+                Err(SqlError::new(sqlstate::AMBIGUOUS_ALIAS, message))
+            }
+            (found, _) => Ok(found),
+        }
     }
 
     /// Whether a name is that of a join.
@@ -263,8 +282,8 @@ impl Scope {
     /// The column of a name, of one table if it is qualified.
     ///
     /// # Errors
-    /// `42703`, `42702`, `42P01`; `42P10` for one that LATERAL must not read.
-    pub fn column(&self, table: Option<&str>, name: &str) -> Result<Found> {
+    /// `42703`, `42702`, `42P01`, `42P09`; `42P10` for one that LATERAL must not read.
+    pub fn column(&self, table: Option<TableName<'_>>, name: &str) -> Result<Found> {
         let mut found = None;
         let mut known = false;
         let mut look = |named: Named<'_>| {
@@ -283,20 +302,16 @@ impl Scope {
             Ok(())
         };
         match table {
-            Some(table) => {
-                let mut all = self.with_names(self.closed);
-                all.find(|named| named.name() == Some(table))
-                    .map_or(Ok(()), &mut look)?;
-            }
+            Some(table) => self.named(table)?.map_or(Ok(()), &mut look)?,
             None => self
                 .with_columns(self.closed)
                 .filter(|named| !named.is_qualified_only())
                 .try_for_each(&mut look)?,
         }
         found.ok_or_else(|| match table {
-            Some(table) if !known => self.no_table(table),
+            Some(table) if !known => self.no_table(table.name()),
             Some(table) => {
-                let message = format!("column {table}.{name} does not exist");
+                let message = format!("column {}.{name} does not exist", table.name());
                 SqlError::new(sqlstate::UNDEFINED_COLUMN, message)
             }
             None => self.no_column(name),
@@ -319,13 +334,12 @@ impl Scope {
             .iter()
             .any(|joined| joined.name.as_deref() == Some(name));
         let table = self.tables.iter().find(of_relation);
+        let has_name = |name: &str| matches!(self.named(TableName::Plain(name)), Ok(Some(_)));
         match table {
-            Some(table) if table.name != name && self.named(&table.name).is_some() => {
-                entry(format!(
-                    "Perhaps you meant to reference the table alias \"{}\".",
-                    table.name
-                ))
-            }
+            Some(table) if table.name != name && has_name(&table.name) => entry(format!(
+                "Perhaps you meant to reference the table alias \"{}\".",
+                table.name
+            )),
             None if !joined => {
                 let message = format!("missing FROM-clause entry for table \"{name}\"");
                 SqlError::new(sqlstate::UNDEFINED_TABLE, message)
@@ -372,7 +386,8 @@ impl<'s> Named<'s> {
         }
     }
 
-    fn name(self) -> Option<&'s str> {
+    /// What it is called.
+    pub fn name(self) -> Option<&'s str> {
         match self {
             Self::Joined(joined) => joined.name.as_deref(),
             Self::Table(_, table) => Some(&table.name),

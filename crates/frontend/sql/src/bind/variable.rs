@@ -1,6 +1,6 @@
 //! Names in statements of code (DO): columns first, then variables and fields of records. What could be either is neither (`42702`).
 
-use super::{Binder, Bound, folded};
+use super::{Binder, Bound, TableName, folded};
 use crate::error::{Result, SqlError};
 use crate::expr::{Builtin, CatalogFunction, Expr};
 use crate::sqlstate;
@@ -79,7 +79,8 @@ impl Binder<'_> {
             (Err(error), _) if error.sqlstate() == sqlstate::AMBIGUOUS_COLUMN => Err(error),
             (Err(_), Some(variable)) => Ok(variable.bound()),
             (found, None) if self.is_record(&name) => {
-                match found.is_ok() || self.scope.named(&name).is_some() {
+                let is_table = self.scope.named(TableName::Plain(&name))?.is_some();
+                match found.is_ok() || is_table {
                     true => Err(ambiguous(&name)),
                     false => Ok(self.record_of_code(&name)),
                 }
@@ -121,7 +122,11 @@ impl Binder<'_> {
         let mut fields = self.variables.iter().filter(of_record).peekable();
         let first = fields.peek().copied();
         let found = fields.find(|own| own.name == name);
-        match (self.column(Some(&record), &name), first, found) {
+        match (
+            self.column(Some(TableName::Plain(&record)), &name),
+            first,
+            found,
+        ) {
             (Ok(_), _, Some(_)) => Err(ambiguous(&format!("{record}.{name}"))),
             (Err(_), _, Some(field)) => Ok(field.bound()),
             (Err(_), Some(first), None) if first.name.is_empty() => {

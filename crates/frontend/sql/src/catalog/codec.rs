@@ -1,7 +1,7 @@
 //! The persisted forms of what the catalog holds.
 //!
 //! Layout (little-endian; `text` is u32 length and bytes; `list` is u32 count and items): the value of a relation's row begins
-//! `u8 version, u8 kind`, then as the functions here and in `domain` write it, in one order; the version is 9 for those with rights on columns, a foreign key with MATCH FULL or one that is
+//! `u8 version, u8 kind`, then as the functions here and in `domain` write it, in one order; the version is 10 for tables with a column of another collation than its type's, 9 for those with rights on columns, a foreign key with MATCH FULL or one that is
 //! switched off, a replica identity or an index that is marked, 8 for tables with a column of a domain and for views with options or defaults, 7 for tables with an option, an index of
 //! another method than a tree, an operator class or an option of an index, 6 for those with a constraint that is deferrable, 5 for those with an index that is more than columns (it
 //! includes others, has a predicate or an expression, or takes nulls for equal), 4 for sequences, 3 for what else there is. A schema of columns is a length and what `row` makes
@@ -29,7 +29,9 @@ const VERSION_WITH_OPTIONS: u8 = 7;
 const VERSION_WITH_DOMAINS: u8 = 8;
 /// What has rights on columns, and tables that have something switched off or marked.
 const VERSION_WITH_MARKS: u8 = 9;
-const VERSIONS: std::ops::RangeInclusive<u8> = 1..=VERSION_WITH_MARKS;
+/// Tables with a column of another collation than its type's.
+const VERSION_WITH_COLLATIONS: u8 = 10;
+const VERSIONS: std::ops::RangeInclusive<u8> = 1..=VERSION_WITH_COLLATIONS;
 const TABLE: u8 = 1;
 const VIEW: u8 = 2;
 const SEQUENCE: u8 = 3;
@@ -146,6 +148,7 @@ pub(super) fn decode_namespace(oid: Oid, value: &[u8]) -> Option<Namespace> {
 /// A relation's row.
 pub(super) fn encode_relation(relation: &Relation) -> crate::error::Result<Vec<u8>> {
     let version = match &relation.kind {
+        Kind::Table(table) if !table.collations.is_empty() => VERSION_WITH_COLLATIONS,
         _ if !relation.column_acls.is_empty() => VERSION_WITH_MARKS,
         Kind::Table(table) if has_marks(table) => VERSION_WITH_MARKS,
         Kind::Sequence(_) => VERSION_WITH_BEGIN,
@@ -355,15 +358,30 @@ fn put_table(out: &mut Vec<u8>, table: &Table, version: u8) -> crate::error::Res
         put_list(out, &table.options, |out, option| put_text(out, option));
     }
     if version >= VERSION_WITH_DOMAINS {
-        put_list(out, &table.domains, |out, (column, domain)| {
-            out.put_u16(column.0);
-            out.put_u32(*domain);
-        });
+        put_by_column(out, &table.domains);
     }
     if version >= VERSION_WITH_MARKS {
         out.put_u8(table.replica_identity as u8);
     }
+    if version >= VERSION_WITH_COLLATIONS {
+        put_by_column(out, &table.collations);
+    }
     Ok(())
+}
+
+/// Oids that columns have.
+fn put_by_column(out: &mut Vec<u8>, oids: &[(ColumnId, Oid)]) {
+    put_list(out, oids, |out, (column, oid)| {
+        out.put_u16(column.0);
+        out.put_u32(*oid);
+    });
+}
+
+/// The same, read.
+fn by_column(reader: &mut Reader<'_>) -> Option<Vec<(ColumnId, Oid)>> {
+    list(reader, |reader| {
+        Some((ColumnId(reader.u16()?), reader.u32()?))
+    })
 }
 
 /// CHECK constraints.
@@ -442,13 +460,15 @@ fn table(reader: &mut Reader<'_>, version: u8) -> Option<Table> {
     }
     let mut domains = Vec::new();
     if version >= VERSION_WITH_DOMAINS {
-        domains = list(reader, |reader| {
-            Some((ColumnId(reader.u16()?), reader.u32()?))
-        })?;
+        domains = by_column(reader)?;
     }
     let mut replica_identity = ReplicaIdentity::Default;
     if version >= VERSION_WITH_MARKS {
         replica_identity = *ReplicaIdentity::ALL.get(usize::from(reader.u8()?))?;
+    }
+    let mut collations = Vec::new();
+    if version >= VERSION_WITH_COLLATIONS {
+        collations = by_column(reader)?;
     }
     Some(Table {
         schema,
@@ -459,6 +479,7 @@ fn table(reader: &mut Reader<'_>, version: u8) -> Option<Table> {
         foreign_keys,
         options,
         domains,
+        collations,
         replica_identity,
     })
 }

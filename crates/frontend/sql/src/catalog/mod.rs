@@ -17,6 +17,7 @@
 mod acls;
 mod built_in_roles;
 mod codec;
+mod collation;
 mod comments;
 mod domain;
 mod extension;
@@ -33,6 +34,7 @@ mod whole;
 
 pub(crate) use acls::{AclOf, DefaultKind};
 pub(crate) use built_in_roles::{READ_ALL_STATS, SIGNAL_BACKEND, is_built_in};
+pub(crate) use collation::Collation;
 pub(crate) use comments::Comment;
 pub(crate) use domain::{DOMAINS_MAX, Domain};
 pub(crate) use extension::{Extension, PLPGSQL_OID};
@@ -129,6 +131,8 @@ pub(crate) enum Change {
     DropRelation(Oid),
     /// Adds or replaces.
     PutRole(Arc<Role>),
+    /// A role as it was, and as it is under another name.
+    RenameRole(Arc<Role>, Arc<Role>),
     DropRole(Arc<Role>),
     /// Adds, replaces or takes away.
     PutComment(Comment),
@@ -251,6 +255,7 @@ impl Catalog {
             }
             Change::DropRelation(oid) => place(oid),
             Change::PutRole(_)
+            | Change::RenameRole(..)
             | Change::DropRole(_)
             | Change::PutComment(_)
             | Change::PutSettings(..)
@@ -308,7 +313,7 @@ impl Catalog {
                 self.extensions.remove(&extension.name);
                 self.comments.remove(&(extension.oid, 0));
             }
-            Change::PutRole(role) => {
+            Change::PutRole(role) | Change::RenameRole(_, role) => {
                 self.roles.insert(role.oid, role.clone());
             }
             Change::DropRole(role) => {

@@ -58,6 +58,8 @@ pub(crate) struct Table {
     pub options: Vec<Box<str>>,
     /// Columns whose type is a domain, each with the oid of that; the schema has the type of its values.
     pub domains: Vec<(ColumnId, Oid)>,
+    /// Columns of another collation than their type's, each with the oid of that.
+    pub collations: Vec<(ColumnId, Oid)>,
     pub replica_identity: ReplicaIdentity,
 }
 
@@ -510,6 +512,19 @@ impl Table {
     pub fn set_domain(&mut self, column: ColumnId, domain: Option<Oid>) {
         self.domains.retain(|(id, _)| *id != column);
         self.domains.extend(domain.map(|domain| (column, domain)));
+    }
+
+    /// The collation of a column, where that is another than its type's.
+    pub fn collation_of(&self, column: ColumnId) -> Option<Oid> {
+        let found = self.collations.iter().find(|(id, _)| *id == column);
+        found.map(|(_, collation)| *collation)
+    }
+
+    /// Says which collation a column has; `None`: its type's.
+    pub fn set_collation(&mut self, column: ColumnId, collation: Option<Oid>) {
+        self.collations.retain(|(id, _)| *id != column);
+        let said = collation.map(|collation| (column, collation));
+        self.collations.extend(said);
     }
 
     /// Where the value of a column comes from.

@@ -184,6 +184,10 @@ impl Store {
                 transaction.upsert(&table, &key(RELATION, relation.oid), &value)?;
             }
             Change::PutRole(role) => roles::put(transaction, role)?,
+            Change::RenameRole(before, role) => {
+                roles::remove(transaction, &before.name)?;
+                roles::put(transaction, role)?;
+            }
             Change::DropRole(role) => {
                 roles::remove(transaction, &role.name)?;
                 transaction.delete(&table, &comment_key(role.oid, 0))?;

@@ -1,6 +1,7 @@
 //! DROP of what there is none of.
 
 use super::{Ddl, no_schema};
+use crate::catalog::Collation;
 use crate::error::{Fields, Result, SqlError};
 use crate::expr::Builtin;
 use crate::parse::{Absent, AbsentName, AbsentShape};
@@ -73,7 +74,7 @@ impl Ddl<'_> {
             "language" => &["internal", "c", "sql", "plpgsql"],
             "tablespace" => &["pg_default", "pg_global"],
             "access method" => &["heap", "btree", "hash", "gist", "gin", "spgist", "brin"],
-            "collation" => &["default", "C", "POSIX"],
+            "collation" => &Collation::ALL.map(|own| own.name),
             _ => &[],
         };
         if there.contains(&name.as_str()) {

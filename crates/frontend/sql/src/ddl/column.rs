@@ -4,13 +4,13 @@ use super::Ddl;
 use super::rewrite::contains_nulls;
 use super::table::serial_type;
 use crate::bind::{ScopeTable, folded};
-use crate::catalog::{Default, Index, Kind, Oid, Relation, Table};
+use crate::catalog::{Collation, Default, Index, Kind, Oid, Relation, Table};
 use crate::error::{Fields, Result, SqlError};
 use crate::rows::Shape;
 use crate::sqlstate;
 use sqlparser::ast;
 use std::sync::Arc;
-use vellum_row::{Column, ColumnId, Value};
+use vellum_row::{Column, ColumnId, Type, Value};
 
 impl Ddl<'_> {
     pub(super) fn add_column(
@@ -46,8 +46,10 @@ impl Ddl<'_> {
         let place = (relation.oid, &*relation.name, relation.namespace);
         let (column, default) = self.column(definition, place, id, &mut later)?;
         let domain = self.column_domain(&definition.data_type)?;
+        let collation = self.column_collation(definition, column.ty)?;
         let mut next = table.clone();
         next.set_domain(id, domain);
+        next.set_collation(id, collation);
         let serial = serial_type(&definition.data_type).is_some();
         let sequence = self.sequence_behind(default.as_ref(), serial)?;
         let generated = matches!(default, Some(Default::Generated(_)));
@@ -115,6 +117,33 @@ impl Ddl<'_> {
         self.put_table(relation, *table)
     }
 
+    /// The collation that a column of a type is given, where that is another than the type's.
+    ///
+    /// # Errors
+    /// `3F000`, `42704` for one that there is not, `42804` for a type whose values have none, `42601` for two.
+    pub(super) fn column_collation(
+        &self,
+        definition: &ast::ColumnDef,
+        ty: Type,
+    ) -> Result<Option<Oid>> {
+        let options = definition.options.iter();
+        let mut said = options.filter_map(|option| match &option.option {
+            ast::ColumnOption::Collation(collation) => Some(collation),
+            _ => None,
+        });
+        let Some(collation) = said.next() else {
+            return Ok(None);
+        };
+        let binder = self.binder();
+        let named = match said.next() {
+            None => binder.collation_named(collation, Some(ty)),
+            Some(_) => Err(SqlError::syntax("multiple COLLATE clauses not allowed")),
+        };
+        let place = binder.place_before(collation, "collate");
+        let named = named.map_err(|error| error.at(place))?;
+        Ok(Collation::other_than_of(ty, named))
+    }
+
     pub(super) fn drop_column(
         &mut self,
         relation: &Relation,
@@ -165,6 +194,7 @@ impl Ddl<'_> {
         }
         next.defaults.retain(|(id, _)| *id != column.id);
         next.set_domain(column.id, None);
+        next.set_collation(column.id, None);
         next.schema = Arc::new(next.schema.drop_column(position)?);
         Ok(())
     }

@@ -7,7 +7,7 @@
 use super::Ddl;
 use super::made_names::MadeName;
 use super::role::denied;
-use crate::bind::{NamedType, check_collatable, folded, no_type};
+use crate::bind::{NamedType, folded, no_type};
 use crate::catalog::{Change, Check, DOMAINS_MAX, Domain, Kind, Oid, Relation};
 use crate::error::{Fields, Result, SqlError};
 use crate::expr::{Expr, Frame, RowRef};
@@ -71,10 +71,7 @@ impl Ddl<'_> {
                 }
                 DomainClause::Collate(collation) => {
                     let place = self.binder().place_before(&collation, "collate");
-                    let done = self
-                        .binder()
-                        .check_collation(&collation)
-                        .and_then(|()| check_collatable(Some(ty)));
+                    let done = self.binder().collation_named(&collation, Some(ty));
                     done.map_err(|error| error.at(place))?;
                 }
                 DomainClause::Check(name, expr) => checks.push((name, expr)),

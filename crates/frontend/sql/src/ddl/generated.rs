@@ -92,6 +92,7 @@ impl Ddl<'_> {
             foreign_keys: Vec::new(),
             options: Vec::new(),
             domains: Vec::new(),
+            collations: Vec::new(),
             replica_identity: crate::catalog::ReplicaIdentity::Default,
         };
         let kind = Kind::Table(Box::new(table));

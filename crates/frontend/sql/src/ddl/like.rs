@@ -22,6 +22,8 @@ pub(super) struct Made {
     pub later: Vec<Later>,
     /// Columns of domains.
     pub domains: Vec<(ColumnId, Oid)>,
+    /// Columns of another collation than their type's.
+    pub collations: Vec<(ColumnId, Oid)>,
     /// Comments on columns, and on CHECK constraints by name.
     pub comments: Vec<(About, Arc<str>)>,
 }
@@ -75,6 +77,9 @@ impl Ddl<'_> {
                     super::table::check_column_type(&column.name, column.ty)?;
                     let domain = column.domain.map(|domain| (made.next_id(), domain));
                     made.domains.extend(domain);
+                    let collation = column.collation;
+                    let collation = collation.map(|collation| (made.next_id(), collation));
+                    made.collations.extend(collation);
                     let copy = Column::new(column.name, column.ty, column.typmod, true);
                     made.columns.push(copy);
                 }
@@ -98,6 +103,9 @@ impl Ddl<'_> {
             let id = made.next_id();
             let domain = table.domain_of(column.id);
             made.domains.extend(domain.map(|domain| (id, domain)));
+            let collation = table.collation_of(column.id);
+            made.collations
+                .extend(collation.map(|collation| (id, collation)));
             match table.default_of(column.id) {
                 Some(default @ Default::Expression(_)) if like.includes("DEFAULTS") => {
                     made.defaults.push((id, default.clone()));

@@ -44,6 +44,7 @@ mod retype;
 mod rewrite;
 mod rights;
 mod role;
+mod role_renamed;
 mod schema;
 mod schema_renamed;
 mod sequence;
@@ -161,6 +162,13 @@ impl Ddl<'_> {
             } => self.comment(object_type, object_name, comment.as_deref()),
             Statement::Truncate(truncate) => self.truncate(truncate),
             Statement::CreateRole(create) => self.create_role(create),
+            Statement::AlterRole {
+                name,
+                operation: ast::AlterRoleOperation::RenameRole { role_name },
+            } => {
+                let name = crate::bind::folded(name);
+                self.rename_role(&name, role_name)
+            }
             Statement::AlterRole { name, operation } => self.alter_role(name, operation),
             Statement::Drop {
                 object_type,

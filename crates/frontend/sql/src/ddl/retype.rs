@@ -4,8 +4,8 @@ use super::Ddl;
 use super::computed::check_no_subquery;
 use super::identity::not_integer;
 use super::rewrite::contains_nulls;
-use crate::bind::{ScopeTable, check_collatable};
-use crate::catalog::{Default, Kind, Relation, Table};
+use crate::bind::ScopeTable;
+use crate::catalog::{Collation, Default, Kind, Relation, Table};
 use crate::error::{Result, SqlError};
 use crate::expr::{Expr, Frame, Plain, RowRef};
 use crate::rows::Shape;
@@ -31,10 +31,11 @@ impl Ddl<'_> {
         let (ty, typmod) = self.binder().type_of(data_type)?;
         super::table::check_column_type(&column.name, ty)?;
         self.hold_type(ty)?;
-        if let Some(collation) = collation {
-            self.binder().check_collation(collation)?;
-            check_collatable(Some(ty))?;
-        }
+        let collation = match collation {
+            Some(collation) => Some(self.binder().collation_named(collation, Some(ty))?),
+            None => None,
+        };
+        let collation = collation.and_then(|own| Collation::other_than_of(ty, own));
         let domain = self.column_domain(data_type)?;
         let default = next.default_of(column.id);
         if domain.is_some() && matches!(default, Some(Default::Identity { .. })) {
@@ -42,11 +43,16 @@ impl Ddl<'_> {
         }
         if using.is_none() && (ty, typmod) == (column.ty, column.typmod) {
             // No value becomes another.
-            if domain == next.domain_of(column.id) {
+            let same_domain = domain == next.domain_of(column.id);
+            if same_domain && collation == next.collation_of(column.id) {
                 return Ok(());
             }
             self.check_unviewed(relation, position)?;
             next.set_domain(column.id, domain);
+            next.set_collation(column.id, collation);
+            if same_domain {
+                return Ok(());
+            }
             return self.check_domains(&Relation {
                 kind: Kind::Table(Box::new(next.clone())),
                 ..relation.clone()
@@ -76,6 +82,7 @@ impl Ddl<'_> {
         }
         next.schema = Arc::new(next.schema.with_type(position, ty, typmod));
         next.set_domain(column.id, domain);
+        next.set_collation(column.id, collation);
         let old = relation
             .table()
             .ok_or_else(|| SqlError::internal("no table"))?;

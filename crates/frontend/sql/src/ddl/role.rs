@@ -325,7 +325,7 @@ impl Ddl<'_> {
 }
 
 /// Whether a password is an MD5 hash, as PostgreSQL keeps them.
-fn is_md5(text: &str) -> bool {
+pub(super) fn is_md5(text: &str) -> bool {
     let digit = |byte: u8| matches!(byte, b'0'..=b'9' | b'a'..=b'f');
     let digits = text.strip_prefix("md5").map(str::as_bytes);
     digits.is_some_and(|digits| digits.len() == 32 && digits.iter().copied().all(digit))
@@ -362,14 +362,14 @@ fn limit_of(expr: &ast::Expr) -> Result<Option<u32>> {
 
 /// `42939`.
 #[cold]
-fn reserved(name: &str) -> SqlError {
+pub(super) fn reserved(name: &str) -> SqlError {
     let message = format!("role name \"{name}\" is reserved");
     SqlError::new(sqlstate::SqlState::of("42939"), message)
 }
 
 /// # Errors
 /// `42939` for a name that a role of PostgreSQL's has or may have.
-fn check_not_reserved(name: &str) -> Result<()> {
+pub(super) fn check_not_reserved(name: &str) -> Result<()> {
     if name.starts_with("pg_") {
         let detail = "Role names starting with \"pg_\" are reserved.";
         return Err(reserved(name).with_detail(detail));

@@ -13,7 +13,7 @@ use super::made_names::MadeName;
 use super::marks::{Promoted, check_form_of_table};
 use super::parameters::{self, Of};
 use super::triggers::Switch;
-use crate::bind::{ScopeTable, check_collatable, folded};
+use crate::bind::{NO_COLLATION, ScopeTable, folded, indeterminate};
 use crate::catalog::{
     Change, Check, Default, Index, Kind, Named, Oid, Relation, ReplicaIdentity, Storage, Table,
 };
@@ -73,6 +73,9 @@ impl Ddl<'_> {
             }
             let id = made.next_id();
             let (column, default) = self.column(definition, place, id, &mut made.later)?;
+            let collation = self.column_collation(definition, column.ty)?;
+            made.collations
+                .extend(collation.map(|collation| (id, collation)));
             made.columns.push(column);
             made.defaults.extend(default.map(|default| (id, default)));
             let domain = self.column_domain(&definition.data_type)?;
@@ -84,6 +87,7 @@ impl Ddl<'_> {
             mut later,
             comments,
             domains,
+            collations,
         } = made;
         super::check_table_columns(columns.len())?;
         for constraint in &create.constraints {
@@ -101,6 +105,7 @@ impl Ddl<'_> {
         let mut relation = self.bare_table((oid, &name, namespace), columns, defaults)?;
         if let Kind::Table(table) = &mut relation.kind {
             table.domains = domains;
+            table.collations = collations;
         }
         if let (ast::CreateTableOptions::With(options), Kind::Table(table)) =
             (&create.table_options, &mut relation.kind)
@@ -149,6 +154,7 @@ impl Ddl<'_> {
             foreign_keys: Vec::new(),
             options: Vec::new(),
             domains: Vec::new(),
+            collations: Vec::new(),
             replica_identity: ReplicaIdentity::Default,
         };
         Ok(self.new_relation(oid, namespace, name, Kind::Table(Box::new(table))))
@@ -169,16 +175,26 @@ impl Ddl<'_> {
         let oid = self.draw_oid()?;
         self.note_at_commit(oid, namespace, on_commit)?;
         let mut made = Vec::with_capacity(columns.len());
-        let mut domains = Vec::new();
+        let (mut domains, mut collations) = (Vec::new(), Vec::new());
         for (id, column) in (1..).map(ColumnId).zip(columns) {
             check_column_name(&column.name)?;
             check_column_type(&column.name, column.ty)?;
+            if column.collation == Some(NO_COLLATION) {
+                let message = format!(
+                    "no collation was derived for column \"{}\" with collatable type {}",
+                    column.name,
+                    self.forms.name_of(column.ty)
+                );
+                return Err(indeterminate(message));
+            }
             domains.extend(column.domain.map(|domain| (id, domain)));
+            collations.extend(column.collation.map(|collation| (id, collation)));
             made.push(Column::new(column.name, column.ty, column.typmod, true));
         }
         let mut relation = self.bare_table((oid, name, namespace), made, Vec::new())?;
         if let Kind::Table(table) = &mut relation.kind {
             table.domains = domains;
+            table.collations = collations;
         }
         self.hold_types(&relation)?;
         self.change(Change::PutRelation(Arc::new(relation)))
@@ -290,15 +306,8 @@ impl Ddl<'_> {
                     said = agreed(said, false, &name, table.1)?;
                     nullable = false;
                 }
-                ColumnOption::Collation(collation) => {
-                    let place = self.binder().place_before(collation, "collate");
-                    let done = self
-                        .binder()
-                        .check_collation(collation)
-                        .and_then(|()| check_collatable(Some(ty)));
-                    done.map_err(|error| error.at(place))?;
-                }
-                ColumnOption::Comment(_) => {}
+                // What else is asked for of a column: its collation.
+                ColumnOption::Collation(_) | ColumnOption::Comment(_) => {}
                 ColumnOption::ForeignKey(key) => {
                     let mut key = key.clone();
                     key.name = option.name.clone().or(key.name);

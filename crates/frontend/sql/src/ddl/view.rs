@@ -10,7 +10,8 @@
 use super::Ddl;
 use super::dependents::named_in;
 use super::parameters::{Of, Said, changed};
-use crate::catalog::{Change, Default, Kind, Mode, Named, Relation, View};
+use crate::bind::{NO_COLLATION, indeterminate};
+use crate::catalog::{Change, Collation, Default, Kind, Mode, Named, Relation, View};
 use crate::error::{Fields, Result, SqlError};
 use crate::expr::Expr;
 use crate::parse::walk;
@@ -84,6 +85,12 @@ impl Ddl<'_> {
             if column.ty == Type::Void {
                 super::table::check_column_type(name, column.ty)?;
             }
+            if column.collation == Some(NO_COLLATION) {
+                let message = format!(
+                    "could not determine which collation to use for view column \"{name}\""
+                );
+                return Err(indeterminate(message));
+            }
         }
         self.check_no_type(namespace, &name)?;
         let mut settled = self.settled(&create.query, &columns);
@@ -156,6 +163,16 @@ impl Ddl<'_> {
                     self.column_type_shown(other)
                 );
                 return Err(invalid(message));
+            }
+            if own.collation != other.collation {
+                let [from, to] = [own, other].map(|column| {
+                    let own = column.collation;
+                    let own = own.unwrap_or_else(|| Collation::of_type(column.ty));
+                    Collation::of(own).map_or("", |own| own.name)
+                });
+                return Err(invalid(format!(
+                    "cannot change collation of view column \"{name}\" from \"{from}\" to \"{to}\""
+                )));
             }
         }
         Ok(Relation {

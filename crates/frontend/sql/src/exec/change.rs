@@ -4,7 +4,7 @@ use super::found::Of;
 use super::{Each, Flow, Run, Way};
 use crate::catalog::Relation;
 use crate::error::{Result, SqlError};
-use crate::expr::{Builtin, CatalogFunction, Expr, Out, RowRef, Subresult};
+use crate::expr::{Expr, Out, RowRef, Subresult};
 use crate::lock::{Obstacle, Strength};
 use crate::plan::{
     Arbiters, Asked, Conflict, ConflictAction, Delete, Given, Insert, InsertSource, Rules, Update,
@@ -187,12 +187,8 @@ impl Run<'_, '_> {
         }
         let number = match was_there {
             false => 0,
-            true => {
-                let asked = Builtin::Catalog(CatalogFunction::TransactionNumber);
-                let number = self.env.ask(asked, &[])?.as_ref().as_i64();
-                // As many bits as it has room for, and not zero.
-                number.map_or(1, |number| (number as u32).max(1))
-            }
+            // As many bits as it has room for, and not zero.
+            true => (self.transaction.id().number() as u32).max(1),
         };
         let (rows, slots) = ([RowRef::Values(values)], [Value::Oid(number)]);
         self.return_rows(returning, &rows, &slots, subqueries, each)

@@ -8,7 +8,7 @@ use crate::sqlstate;
 use vellum_row::arithmetic::{self, Operator};
 use vellum_row::array::Elements;
 use vellum_row::datetime::Interval;
-use vellum_row::{Numeric, Settings, Type, Value, ValueRef, compare, output};
+use vellum_row::{Array, Numeric, Settings, Type, Value, ValueRef, compare, output};
 
 /// Calls side by side.
 pub(crate) struct SetRows {
@@ -112,6 +112,20 @@ impl SetRows {
     }
 }
 
+/// The row of `pg_sequence_parameters`, of its numbers.
+fn sequence_row(numbers: &Array) -> Vec<Value> {
+    let numbers = numbers
+        .as_ref()
+        .items()
+        .map(|number| number.as_ref().as_i64().unwrap_or(0));
+    let row = numbers.enumerate().map(|(at, number)| match at {
+        4 => Value::Bool(number != 0),
+        6 => Value::Oid(u32::try_from(number).unwrap_or(0)),
+        _ => Value::Int8(number),
+    });
+    row.collect()
+}
+
 fn begun(call: &SetCall, frame: &Frame<'_>, keep: &Keep<'_>) -> Result<Set> {
     if let SetFunction::Series(ty) = call.function {
         return series(ty, call, frame);
@@ -145,6 +159,15 @@ fn begun(call: &SetCall, frame: &Frame<'_>, keep: &Keep<'_>) -> Result<Set> {
         return Ok(Set::Rows(made.rows(&values, keep)?.into_iter()));
     }
     let first = call.arguments[0].eval(frame)?.into_value();
+    if call.function == SetFunction::Sequence {
+        let asked = Builtin::Catalog(CatalogFunction::SequenceParameters);
+        let row = match frame.env.ask(asked, &[first])? {
+            Value::Array(numbers) => sequence_row(&numbers),
+            _ => vec![Value::Null; call.types.len()],
+        };
+        keep(&row)?;
+        return Ok(Set::Rows(vec![row].into_iter()));
+    }
     if call.function == SetFunction::One {
         let row = vec![first];
         keep(&row)?;

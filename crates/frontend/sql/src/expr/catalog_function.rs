@@ -80,6 +80,8 @@ pub(crate) enum CatalogFunction {
     RelationIsUpdatable,
     RuleDefinition,
     SequenceLastValue,
+    /// As an array of numbers.
+    SequenceParameters,
     SerialSequence,
     ServerAddress,
     ServerPort,
@@ -94,7 +96,18 @@ pub(crate) enum CatalogFunction {
     TerminateBackend,
     TotalSize,
     TriggerDefinition,
-    TransactionNumber,
+    /// The number that the transaction tells of itself; only if it has one.
+    TransactionNumber {
+        only_drawn: bool,
+        old: bool,
+    },
+    /// What its snapshot tells of the numbers of others. `old`: under its older name.
+    TransactionSnapshot {
+        old: bool,
+    },
+    TransactionStatus {
+        old: bool,
+    },
     TypeIsVisible,
     TypesOf,
     UserById,
@@ -223,7 +236,7 @@ pub(super) const fn entry(
 use CatalogFunction as F;
 
 #[rustfmt::skip]
-static FUNCTIONS: [CatalogEntry; 146] = [
+static FUNCTIONS: [CatalogEntry; 153] = [
     entry(1081, "format_type", "oid int4", "text", F::FormatType),
     entry(1349, "oidvectortypes", "oidvector", "text", F::TypesOf),
     entry(1716, "pg_get_expr", "pg_node_tree oid", "text", F::Expression),
@@ -325,8 +338,15 @@ static FUNCTIONS: [CatalogEntry; 146] = [
     entry(2168, "pg_database_size", "name", "int8", F::DatabaseSize),
     entry(2288, "pg_size_pretty", "int8", "text", F::SizePretty),
     entry(3778, "pg_tablespace_location", "oid", "text", F::EmptyText),
-    entry(2943, "txid_current", "", "int8", F::TransactionNumber),
-    entry(3348, "txid_current_if_assigned", "", "int8", F::TransactionNumber),
+    entry(5059, "pg_current_xact_id", "", "xid8", F::TransactionNumber { only_drawn: false, old: false }),
+    entry(5060, "pg_current_xact_id_if_assigned", "", "xid8", F::TransactionNumber { only_drawn: true, old: false }),
+    entry(5061, "pg_current_snapshot", "", "pg_snapshot", F::TransactionSnapshot { old: false }),
+    entry(5066, "pg_xact_status", "xid8", "text", F::TransactionStatus { old: false }),
+    entry(2943, "txid_current", "", "int8", F::TransactionNumber { only_drawn: false, old: true }),
+    entry(3348, "txid_current_if_assigned", "", "int8", F::TransactionNumber { only_drawn: true, old: true }),
+    entry(2944, "txid_current_snapshot", "", "txid_snapshot", F::TransactionSnapshot { old: true }),
+    entry(3360, "txid_status", "int8", "text", F::TransactionStatus { old: true }),
+    entry(4195, "to_regcollation", "text", "regcollation", F::ToReg(Type::Regcollation)),
     entry(3810, "pg_is_in_recovery", "", "bool", F::AlwaysFalse),
     entry(2854, "pg_my_temp_schema", "", "oid", F::MyTempSchema),
     entry(2855, "pg_is_other_temp_schema", "oid", "bool", F::IsOtherTempSchema),
@@ -441,6 +461,7 @@ impl CatalogFunction {
                 | Self::AdvisoryUnlockAll
                 | Self::LastValue
                 | Self::SequenceLastValue
+                | Self::TransactionStatus { .. }
                 | Self::ListeningChannels
                 | Self::Notify
                 | Self::NotifyQueueUsage

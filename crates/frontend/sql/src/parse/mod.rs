@@ -74,7 +74,7 @@ pub(crate) use said::{Definition, On, RightsChange, definition};
 pub(crate) use schemas::element;
 pub(crate) use sequences::{Altered, Clause, Overriding};
 pub(crate) use table_forms::Form;
-pub(crate) use tables::Like;
+pub(crate) use tables::{Like, executed};
 pub(crate) use tablespaces::check as check_tablespace;
 
 use crate::error::{Result, SqlError};

@@ -5,7 +5,9 @@
 //!
 //! The text is scanned, not parsed: it may be none of SQL's, and rather too much is hidden than too little.
 //!
-//! Not here: passwords that expressions put together (`format('… password %L', …)`), and those that are data of tables.
+//! Where an expression puts it together (`format('… password %L', …)`, `'… password ' || …`) the password may be any literal of the text, in front of it, too: none is shown.
+//!
+//! Not here: passwords that are data of tables.
 
 use memchr::memchr2_iter;
 use std::borrow::Cow;
@@ -34,6 +36,10 @@ pub fn without_passwords(text: &str) -> Cow<'_, str> {
         // It may be a name in quotes.
         let rest = text[behind..].strip_prefix('"').unwrap_or(&text[behind..]);
         let rest = without_space(rest, &mut passed);
+        if is_put_together(rest) {
+            let shown = first_literal(text).min(text.len() - rest.len());
+            return Cow::Owned(text[..shown].to_owned() + HIDDEN);
+        }
         if let Some(length) = literal(rest, &mut passed) {
             out.push_str(&text[copied..text.len() - rest.len()]);
             out.push_str(HIDDEN);
@@ -51,6 +57,34 @@ pub fn without_passwords(text: &str) -> Cow<'_, str> {
     }
     out.push_str(&text[copied..]);
     Cow::Owned(out)
+}
+
+/// Whether what stands behind PASSWORD says that an expression puts something there: a place that `format` fills, in quotes or not, or the end of a literal that goes on behind it.
+fn is_put_together(text: &str) -> bool {
+    let behind = match text.strip_prefix('\\').unwrap_or(text) {
+        quoted if quoted.starts_with('\'') => quoted.trim_start_matches('\''),
+        tagged if tagged.starts_with('$') => {
+            let tag = tagged[1..].split_once('$');
+            tag.filter(|(tag, _)| tag.chars().all(is_of_name))
+                .map_or(tagged, |(_, behind)| behind)
+        }
+        text => text,
+    };
+    if let Some(place) = behind.strip_prefix('%') {
+        let kind = place.trim_start_matches(|c: char| c.is_ascii_digit() || "$*-".contains(c));
+        return kind.starts_with(['L', 's', 'I']);
+    }
+    let quotes = text.len() - behind.len();
+    let next = behind.trim_start();
+    quotes > 0 && (next.starts_with("||") || quotes == 1 && next.starts_with(','))
+}
+
+/// Where the first literal of a text begins.
+fn first_literal(text: &str) -> usize {
+    let mut places = memchr2_iter(b'\'', b'$', text.as_bytes());
+    places
+        .find(|at| one_literal(&text[*at..]).is_some())
+        .unwrap_or(text.len())
 }
 
 fn is_of_name(c: char) -> bool {
@@ -225,6 +259,50 @@ mod tests {
     }
 
     #[test]
+    fn passwords_that_are_put_together_are_not_shown() {
+        for (text, shown) in [
+            (
+                "do $$ begin execute format('alter role a password %L', 's3cret'); end $$",
+                "do '********'",
+            ),
+            (
+                "do $b$ declare p text := 's3cret'; begin execute format('alter role %I password %2$L', 'a', p); end $b$",
+                "do '********'",
+            ),
+            (
+                "select format('alter role a password ''%s''', 's3cret')",
+                "select format('********'",
+            ),
+            (
+                "select 'alter role a password ' || quote_literal('s3cret')",
+                "select '********'",
+            ),
+            (
+                "select concat('alter role a password ', quote_literal('s3cret'))",
+                "select concat('********'",
+            ),
+            (
+                "do 'begin execute ''alter role a password '' || quote_literal(''s3cret''); end'",
+                "do '********'",
+            ),
+            (
+                "do $$ begin execute 'alter role a password ''' || 's3cret' || ''''; end $$",
+                "do '********'",
+            ),
+            (
+                "select x from t where y = $1; select $q$alter role a password $q$ || 's3cret'",
+                "select x from t where y = $1; select '********'",
+            ),
+            (
+                "alter role a password 'a'; select e'password \\'%s\\'', 's3cret'",
+                "alter role a password '********'",
+            ),
+        ] {
+            assert_eq!(without_passwords(text), shown);
+        }
+    }
+
+    #[test]
     fn other_texts_are_shown_as_they_are() {
         for text in [
             "",
@@ -237,6 +315,8 @@ mod tests {
             "alter role a password $1",
             "alter role a password /* 'x'",
             "select 'é' as \"password\", 'x'",
+            "select 10 as password %3, 'x'",
+            "select '100 %' where password <> $1 || $2",
         ] {
             assert!(
                 matches!(without_passwords(text), Cow::Borrowed(same) if same == text),

@@ -1,13 +1,20 @@
-//! Forms of CREATE TABLE that the parser does not read, changed among the tokens: LIKE with options, and among columns; WITH NO DATA.
+//! Forms of CREATE TABLE that the parser does not read, changed among the tokens: LIKE with options, and among columns; AS EXECUTE; WITH NO DATA.
 
 use super::dialect::keyword;
-use sqlparser::ast::{ColumnDef, DataType};
+use crate::error::{Result, SqlError};
+use sqlparser::ast::{
+    ColumnDef, DataType, Expr, FunctionArg, FunctionArgExpr, FunctionArguments, ObjectName, Query,
+    SelectItem, SetExpr,
+};
 use sqlparser::keywords::Keyword;
 use sqlparser::tokenizer::{Token, TokenWithSpan, Whitespace};
 
 /// Name of the column that stands for a LIKE; its type's modifiers are the parts of the table's name, then an empty one, then the options.
 /// No name in a statement can be it, as [`super::KEY_LOCK`].
 const LIKE: &str = "the columns of another table, which stands in the type; this is longer than any name in a text";
+
+/// Name of the first column of a query that stands for an EXECUTE; the second is the call of the statement that it names. No name in a statement can be it.
+const EXECUTED: &str = "the rows of a prepared statement, which is called behind it; this is longer than any name in a text";
 
 /// What LIKE can copy.
 const PARTS: [&str; 10] = [
@@ -60,6 +67,46 @@ impl Like {
     }
 }
 
+/// The EXECUTE that stands in the place of a query, if one does: the name of the statement, and its arguments.
+///
+/// # Errors
+/// `42601` for what is more than that.
+pub(crate) fn executed(query: &Query) -> Result<Option<(ObjectName, Vec<Expr>)>> {
+    let SetExpr::Select(select) = &*query.body else {
+        return Ok(None);
+    };
+    let (mark, call) = match select.projection.as_slice() {
+        [SelectItem::UnnamedExpr(Expr::Identifier(mark)), call @ ..] => (mark, call),
+        _ => return Ok(None),
+    };
+    if mark.value != EXECUTED {
+        return Ok(None);
+    }
+    let wrong = || SqlError::syntax("EXECUTE takes the name of a statement, and its arguments");
+    let [SelectItem::UnnamedExpr(call)] = call else {
+        return Err(wrong());
+    };
+    // No other clause.
+    if query.to_string() != format!("SELECT {mark}, {call}") {
+        return Err(wrong());
+    }
+    let called = match call {
+        Expr::Identifier(name) => (ObjectName::from(vec![name.clone()]), Vec::new()),
+        Expr::Function(function) => {
+            let FunctionArguments::List(list) = &function.args else {
+                return Err(wrong());
+            };
+            let arguments = list.args.iter().map(|argument| match argument {
+                FunctionArg::Unnamed(FunctionArgExpr::Expr(argument)) => Ok(argument.clone()),
+                _ => Err(wrong()),
+            });
+            (function.name.clone(), arguments.collect::<Result<_>>()?)
+        }
+        _ => return Err(wrong()),
+    };
+    Ok(Some(called))
+}
+
 /// Turns them into what the parser reads.
 pub(super) fn adapt(tokens: &mut Vec<TokenWithSpan>) {
     let (mut start, mut in_schema) = (0, false);
@@ -73,6 +120,8 @@ pub(super) fn adapt(tokens: &mut Vec<TokenWithSpan>) {
         let end = statement(tokens);
         if let Some(table) = table_word(tokens, start, end) {
             without_data(tokens, table, end);
+            let end = statement(tokens);
+            execute(tokens, table, end);
             let end = statement(tokens);
             likes(tokens, table, end);
         }
@@ -154,6 +203,27 @@ fn without_data(tokens: &mut Vec<TokenWithSpan>, table: usize, end: usize) {
             words.map(|token| TokenWithSpan { token, span }),
         );
     }
+}
+
+/// … AS EXECUTE name (…) is a query of [`EXECUTED`] and of the call.
+fn execute(tokens: &mut Vec<TokenWithSpan>, table: usize, end: usize) {
+    let words = spoken(tokens, table, end);
+    let mut pairs = words.windows(2);
+    let found = pairs.find(|two| {
+        let two = [two[0], two[1]].map(|at| keyword(&tokens[at].token));
+        two == [Keyword::AS, Keyword::EXECUTE]
+    });
+    let Some(&[_, at]) = found else {
+        return;
+    };
+    let span = tokens[at].span;
+    let words = [
+        Token::make_keyword("SELECT"),
+        Token::Whitespace(Whitespace::Space),
+        Token::make_word(EXECUTED, Some('"')),
+        Token::Comma,
+    ];
+    tokens.splice(at..=at, words.map(|token| TokenWithSpan { token, span }));
 }
 
 /// The place of the word in CREATE TRANSIENT TABLE, which the parser would take.

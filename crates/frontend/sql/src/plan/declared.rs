@@ -11,12 +11,12 @@ const UNKNOWN: u32 = 705;
 /// PostgreSQL's types that are not here: names, oids, oids of their arrays.
 const OTHERS: &str = "tid 27 1010 cid 29 1012 xml 142 143 point 600 1017 lseg 601 1018 path 602 1019 box 603 1020 polygon 604 1027 line 628 629 \
     circle 718 719 macaddr8 774 775 money 790 791 macaddr 829 1040 timetz 1266 1270 bit 1560 1561 varbit 1562 1563 refcursor 1790 2201 \
-    regoper 2203 2208 regoperator 2204 2209 txid_snapshot 2970 2949 pg_lsn 3220 3221 pg_ndistinct 3361 0 \
+    regoper 2203 2208 regoperator 2204 2209 pg_lsn 3220 3221 pg_ndistinct 3361 0 \
     pg_dependencies 3402 0 tsvector 3614 3643 tsquery 3615 3645 gtsvector 3642 3644 regconfig 3734 3735 regdictionary 3769 3770 \
     int4range 3904 3905 numrange 3906 3907 tsrange 3908 3909 tstzrange 3910 3911 daterange 3912 3913 int8range 3926 3927 \
-    jsonpath 4072 4073 regcollation 4191 4192 int4multirange 4451 6150 nummultirange 4532 6151 tsmultirange 4533 6152 \
+    jsonpath 4072 4073 int4multirange 4451 6150 nummultirange 4532 6151 tsmultirange 4533 6152 \
     tstzmultirange 4534 6153 datemultirange 4535 6155 int8multirange 4536 6157 pg_brin_bloom_summary 4600 0 \
-    pg_brin_minmax_multi_summary 4601 0 pg_mcv_list 5017 0 pg_snapshot 5038 5039 xid8 5069 271";
+    pg_brin_minmax_multi_summary 4601 0 pg_mcv_list 5017 0";
 
 /// PostgreSQL's types that no value is of, in the same form.
 const PSEUDO: &str = "pg_ddl_command 32 0 table_am_handler 269 0 index_am_handler 325 0 cstring 2275 1263 any 2276 0 anyarray 2277 0 trigger 2279 0 \

@@ -273,6 +273,7 @@ impl Binder<'_> {
             typmod: column.typmod,
             number: 0,
             domain: column.domain,
+            collation: column.collation,
         });
         let mut table = ScopeTable {
             name,
@@ -431,6 +432,7 @@ impl Binder<'_> {
                 typmod: Typmod::NONE,
                 number: 0,
                 domain: None,
+                collation: None,
             });
         }
         let mut table = ScopeTable {
@@ -511,6 +513,7 @@ fn as_columns(columns: Vec<(String, Type)>, table: &str) -> Vec<ScopeColumn> {
         typmod: Typmod::NONE,
         number: 0,
         domain: None,
+        collation: None,
     });
     columns.collect()
 }

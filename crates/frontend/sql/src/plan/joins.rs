@@ -148,7 +148,7 @@ impl Binder<'_> {
         }
         let columns = self.merged(&together, (left, right), kind, &mut conditions)?;
         if let Some(name) = called {
-            self.scope.check_name(&name, to as u16)?;
+            self.scope.check_name(&name, None, to as u16)?;
             self.scope.together.push(Joined {
                 from: from as u16,
                 to: to as u16,
@@ -230,7 +230,7 @@ impl Binder<'_> {
         for (column, name) in columns.iter_mut().zip(&alias.columns) {
             column.name = folded(&name.name);
         }
-        self.scope.check_name(&name, from as u16)?;
+        self.scope.check_name(&name, None, from as u16)?;
         self.scope.joined.push(Joined {
             from: from as u16,
             to: self.scope.tables.len() as u16,

@@ -164,6 +164,7 @@ impl Binder<'_> {
                 typmod,
                 number: 0,
                 domain: self.domain_named(data_type)?,
+                collation: None,
             });
         }
         Ok(columns)
@@ -220,6 +221,7 @@ impl Binder<'_> {
             typmod,
             number: 0,
             domain: None,
+            collation: None,
         });
         Ok((columns.collect(), Some(bound.expr)))
     }

@@ -81,7 +81,8 @@ impl Binder<'_> {
                 if !tables.is_empty() {
                     let mut meant = false;
                     for (known, table) in known.iter_mut().zip(&tables) {
-                        if Some(table) == name {
+                        // Of tables that are called alike the first is meant.
+                        if !*known && Some(table) == name {
                             (*known, meant) = (true, true);
                         }
                     }

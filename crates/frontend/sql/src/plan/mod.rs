@@ -170,6 +170,8 @@ pub(crate) struct OutputColumn {
     pub origin: (Oid, i16),
     /// The domain that its values are of.
     pub domain: Option<Oid>,
+    /// Their collation, where that is another than their type's.
+    pub collation: Option<Oid>,
 }
 
 impl OutputColumn {

@@ -2,7 +2,7 @@
 
 use super::OutputColumn;
 use super::select::{Body, Select, SortBy, SortKey};
-use crate::bind::{Binder, Bound, COMPARED_MAX, NamedTable, folded, type_label};
+use crate::bind::{Binder, Bound, COMPARED_MAX, NamedTable, TableName, folded, type_label};
 use crate::catalog::{Index, IndexKey, Table};
 use crate::error::{Result, SqlError};
 use crate::expr::{Casting, Expr};
@@ -65,14 +65,12 @@ impl Binder<'_> {
                 ) => {
                     let parts = name.0.iter().filter_map(ast::ObjectNamePart::as_ident);
                     let names: Vec<String> = parts.map(folded).collect();
-                    if names.len() > 1 {
-                        let checked = self.check_schema(&names, &format!("{}.*", names.join(".")));
-                        checked.map_err(|error| error.at(self.place(name)))?;
-                    }
-                    let table = names.into_iter().next_back().unwrap_or_default();
-                    self.refuse_record(&table)?;
-                    self.all_columns(Some(&table), &mut output, &mut columns)
-                        .map_err(|error| error.at(self.place(name)))?;
+                    let place = self.place(name);
+                    let table = self.table_named(&names, "*");
+                    let table = table.map_err(|error| error.at(place))?;
+                    self.refuse_record(table.name())?;
+                    self.all_columns(Some(table), &mut output, &mut columns)
+                        .map_err(|error| error.at(place))?;
                     continue;
                 }
                 ast::SelectItem::UnnamedExpr(expr) => (expr, None),
@@ -85,6 +83,7 @@ impl Binder<'_> {
                 other => return Err(SqlError::unsupported(format!("{other} in a list"))),
             };
             let mut bound = self.expr(expr)?;
+            let collated = self.collations.last;
             if let (None, Some(ty)) = (bound.ty, literals_as.get(output.len())) {
                 let literal = self.coerce(bound, *ty, Typmod::NONE, CastContext::Implicit)?;
                 bound = Bound::new(literal, *ty);
@@ -98,6 +97,7 @@ impl Binder<'_> {
                 typmod: bound.typmod,
                 origin: self.origin(&bound.expr),
                 domain: self.domain_of(&bound.expr),
+                collation: collated.of_column(bound.ty.unwrap_or(Type::Text)),
             });
             output.push(bound.expr);
         }
@@ -128,14 +128,16 @@ impl Binder<'_> {
 
     fn all_columns(
         &mut self,
-        of: Option<&str>,
+        of: Option<TableName<'_>>,
         output: &mut Vec<Expr>,
         columns: &mut Vec<OutputColumn>,
     ) -> Result<()> {
         let all = match of {
             Some(of) => {
-                let found = self.scope.named(of);
-                found.ok_or_else(|| self.scope.no_table(of))?.columns()
+                let found = self.scope.named(of)?;
+                found
+                    .ok_or_else(|| self.scope.no_table(of.name()))?
+                    .columns()
             }
             None => {
                 let all = self.scope.with_columns(0);
@@ -151,6 +153,7 @@ impl Binder<'_> {
                 typmod: column.typmod,
                 origin: self.origin(&column.expr),
                 domain: self.domain_of(&column.expr),
+                collation: self.collated_column(&column.expr).of_column(column.ty),
             });
             output.push(column.expr);
         }

@@ -97,6 +97,7 @@ impl Binder<'_> {
                 number: 0,
                 // The step may make others.
                 domain: None,
+                collation: column.collation,
             })
             .collect();
         if names.next().is_some() {

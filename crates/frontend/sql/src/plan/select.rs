@@ -320,6 +320,7 @@ impl Binder<'_> {
                 typmod,
                 origin: (0, 0),
                 domain: None,
+                collation: None,
             });
         }
         Ok((out, columns))

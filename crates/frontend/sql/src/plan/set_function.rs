@@ -23,6 +23,8 @@ pub(crate) enum SetFunction {
     Expand,
     /// The rights that an array of `aclitem` says, one by one.
     Acl,
+    /// What a sequence is defined as: one row.
+    Sequence,
     /// Nothing: there are no partitions.
     PartitionAncestors,
     /// From one value to another in steps: of integers, numbers or times, which are of this type.
@@ -58,6 +60,7 @@ impl SetFunction {
             "aclexplode" => Self::Acl,
             "pg_get_keywords" => Self::Keywords,
             "pg_listening_channels" => Self::Channels,
+            "pg_sequence_parameters" => Self::Sequence,
             "pg_partition_ancestors" => Self::PartitionAncestors,
             // Of which type its arguments tell.
             "generate_series" => Self::Series(Type::Int4),
@@ -158,6 +161,18 @@ impl Binder<'_> {
                 let element = first.ty.and_then(Type::element).ok_or_else(none)?;
                 (vec![first.expr], vec![("unnest", element)])
             }
+            SetFunction::Sequence => (
+                vec![one(first, Type::Oid)?],
+                vec![
+                    ("start_value", Type::Int8),
+                    ("minimum_value", Type::Int8),
+                    ("maximum_value", Type::Int8),
+                    ("increment", Type::Int8),
+                    ("cycle_option", Type::Bool),
+                    ("cache_size", Type::Int8),
+                    ("data_type", Type::Oid),
+                ],
+            ),
             SetFunction::Acl => (
                 vec![one(first, Type::AclItem.array())?],
                 vec![
@@ -322,6 +337,7 @@ impl Binder<'_> {
                 typmod: Typmod::NONE,
                 number: 0,
                 domain: None,
+                collation: None,
             });
             self.scope.tables[table].columns.extend(made);
             calls.push(call);

@@ -3,7 +3,7 @@
 use super::OutputColumn;
 use super::output::check_equality;
 use super::select::{Body, Select, plain};
-use crate::bind::{Binder, Bound};
+use crate::bind::{Binder, Bound, common_collation};
 use crate::error::{Result, SqlError};
 use crate::expr::Expr;
 use sqlparser::ast;
@@ -106,9 +106,12 @@ impl Binder<'_> {
             if column.ty != ty || column.typmod != other.typmod {
                 column.typmod = Typmod::NONE;
             }
-            if !(all && operator == ast::SetOperator::Union) {
+            let may_differ = all && operator == ast::SetOperator::Union;
+            if !may_differ {
                 check_equality(ty)?;
             }
+            let collation = common_collation([column.collation, other.collation], may_differ);
+            column.collation = collation.map_err(|error| error.at(self.place_of_item(node, at)))?;
             column.ty = ty;
             column.origin = (0, 0);
         }

@@ -318,6 +318,7 @@ impl<'c> Binder<'c> {
             typmod: column.typmod,
             number: 0,
             domain: column.domain,
+            collation: column.collation,
         });
         let columns: Vec<ScopeColumn> = columns.collect();
         check_names(&folded(&alias.name), alias.columns.len(), columns.len())?;

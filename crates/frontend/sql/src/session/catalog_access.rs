@@ -44,12 +44,14 @@ impl Env<'_> {
         bound.unwrap_or_else(|| vec![(Type::Text, Typmod::NONE); view.columns.len()])
     }
 
-    /// The domains that a view's columns are of.
-    pub fn view_domains(&self, view: &View) -> Vec<Option<Oid>> {
+    /// The domains that a view's columns are of, and their collations, where these are others than their types'.
+    pub fn view_marks(&self, view: &View) -> Vec<(Option<Oid>, Option<Oid>)> {
         let bound = with_stack(|| {
             let query = query_of(view)?;
             let (_, columns) = self.binder().query(&query).ok()?;
-            Some(columns.iter().map(|column| column.domain).collect())
+            let columns = columns.iter();
+            let marks = columns.map(|column| (column.domain, column.collation));
+            Some(marks.collect())
         });
         bound.unwrap_or_default()
     }

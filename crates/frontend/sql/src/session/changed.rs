@@ -3,6 +3,7 @@
 //! SET LOCAL ends with the transaction whatever becomes of it; what SET said before or behind it stays then.
 
 use super::Session;
+use super::identity::Who;
 use super::settings::is_reported;
 use crate::error::Result;
 use vellum_base::maps::HashSet;
@@ -11,10 +12,18 @@ use vellum_base::maps::HashSet;
 #[derive(Debug)]
 pub(super) struct Changed {
     pub name: String,
-    /// `None`: its default.
-    pub before: Option<String>,
-    pub after: Option<String>,
+    pub before: Kept,
+    pub after: Kept,
     pub local: bool,
+}
+
+/// What a setting is gone back to.
+#[derive(Debug)]
+pub(super) enum Kept {
+    /// `None`: its default.
+    Text(Option<String>),
+    /// Of a setting that says who the session is. `None`: no role.
+    Who(Option<Who>),
 }
 
 impl Session {
@@ -33,11 +42,12 @@ impl Session {
             }
             let mut own = changed.iter().filter(|other| other.name == change.name);
             let lasting = own.clone().rfind(|other| !other.local);
-            let value = match lasting {
-                Some(lasting) => &lasting.after,
-                None => own.next().map_or(&None, |first| &first.before),
+            let value = match (lasting, own.next()) {
+                (Some(lasting), _) => &lasting.after,
+                (None, Some(first)) => &first.before,
+                (None, None) => continue,
             };
-            self.restore_setting(&change.name, value.as_deref());
+            self.restore_setting(&change.name, value);
         }
     }
 
@@ -45,16 +55,16 @@ impl Session {
     pub(super) fn undo_settings(&mut self, count: usize) {
         while self.changed.len() > count {
             if let Some(change) = self.changed.pop() {
-                self.restore_setting(&change.name, change.before.as_deref());
+                self.restore_setting(&change.name, &change.before);
             }
         }
     }
 
-    fn restore_setting(&mut self, name: &str, value: Option<&str>) {
-        if matches!(name, "role" | "session_authorization") {
-            self.take_identity_back(name, value.unwrap_or_default());
-            return;
-        }
+    fn restore_setting(&mut self, name: &str, value: &Kept) {
+        let value = match value {
+            Kept::Text(value) => value.as_deref(),
+            Kept::Who(who) => return self.take_identity_back(name, who.clone()),
+        };
         if is_reported(name) {
             self.keep_told();
         }
@@ -75,18 +85,7 @@ impl Session {
     pub(super) fn apply_config(&mut self, said: Vec<Config>) -> Result<()> {
         for Config { name, value, local } in said {
             if name == "role" {
-                let before = self.settings.get(&name).ok();
-                let role = value.clone().filter(|role| role != "none");
-                if let Some(role) = &role {
-                    self.check_role(role)?;
-                }
-                self.take_role(role.as_deref());
-                self.note_changed(Changed {
-                    name,
-                    before,
-                    after: value,
-                    local,
-                });
+                self.set_role(value.as_deref(), local)?;
                 continue;
             }
             self.set_noted(&name, value.as_deref(), local)?;
@@ -108,7 +107,7 @@ impl Session {
         if is_reported(name) {
             self.keep_told();
         }
-        let before = self.settings.given(name);
+        let before = Kept::Text(self.settings.given(name));
         let value = value.or_else(|| self.begun_with(name));
         let value = value.map(str::to_owned);
         self.settings.set(name, value.as_deref())?;
@@ -118,7 +117,7 @@ impl Session {
         self.note_changed(Changed {
             name: name.to_owned(),
             before,
-            after: self.settings.given(name),
+            after: Kept::Text(self.settings.given(name)),
             local,
         });
         // Programs depend on what names and literals mean.

@@ -23,10 +23,10 @@ use super::{Progress, Session};
 use crate::bind::Variable;
 use crate::error::{Fields, Result, SqlError};
 use crate::parse::{self, state_of, states_named, with_stack};
-use crate::parse::{CodeBlock, Command, Condition, Raise, Step, code, names_in};
+use crate::parse::{CodeBlock, Command, Condition, Raise, Step, code, executed, names_in};
 use crate::sqlstate::{self, SqlState};
 use crate::wire::{CommandTag, CopyShape, Field, Format, OutputRow, Sink, Told};
-use sqlparser::ast::{SetExpr, Statement};
+use sqlparser::ast::{CreateTable, SetExpr, Statement};
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use vellum_row::{Type, Value, output};
@@ -635,12 +635,21 @@ fn refused(statement: &Statement) -> Option<&'static str> {
             Some("a cursor")
         }
         Statement::Execute { .. } => Some("EXECUTE of a prepared statement"),
+        Statement::CreateTable(create) if executes(create) => {
+            Some("EXECUTE of a prepared statement")
+        }
         other if stands_alone(other).is_some() => Some("a statement with a transaction of its own"),
         other => match Command::of(other) {
             Some(Command::Prepare | Command::EndPrepared { .. }) => Some("a transaction command"),
             _ => None,
         },
     }
+}
+
+/// Whether a table is filled by EXECUTE of a prepared statement.
+fn executes(create: &CreateTable) -> bool {
+    let query = create.query.as_deref();
+    query.is_some_and(|query| !matches!(executed(query), Ok(None)))
 }
 
 fn handles(condition: Condition, state: &str) -> bool {

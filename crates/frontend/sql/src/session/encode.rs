@@ -4,7 +4,9 @@ use crate::error::Result;
 use crate::expr::{RowType, send_record};
 use crate::plan::Program;
 use crate::wire::Format;
-use vellum_row::{Column, Schema, Settings, Type, Typmod, Value, ValueRef, output, send_to_client};
+use vellum_row::{
+    Column, Schema, Settings, Snapshot, Type, Typmod, Value, ValueRef, output, send_to_client,
+};
 
 /// What the rows of a query are kept as, so that they can be told in any format.
 #[derive(Debug)]
@@ -63,6 +65,8 @@ pub(super) enum Special {
     Byte,
     /// Records, of fields that may be known.
     Row(Option<RowType>),
+    /// Snapshots, whose binary form is another than text's.
+    Snapshot,
 }
 
 /// Of each column that is special, what it is; nothing if none is.
@@ -71,7 +75,10 @@ pub(super) fn special_columns(program: &Program) -> Vec<Option<Special>> {
         Type::Array(element) => Some(element.ty()).filter(|element| element.is_reg()),
         ty => Some(ty).filter(|ty| ty.is_reg()),
     };
-    let special = |ty: Type| named(ty).is_some() || matches!(ty, Type::Record | Type::SingleChar);
+    let special = |ty: Type| {
+        let of_form = matches!(ty, Type::Record | Type::SingleChar);
+        of_form || ty.is_snapshot() || named(ty).is_some()
+    };
     if !program.columns.iter().any(|column| special(column.ty)) {
         return Vec::new();
     }
@@ -79,6 +86,7 @@ pub(super) fn special_columns(program: &Program) -> Vec<Option<Special>> {
     let columns = columns.map(|(number, column)| match column.ty {
         Type::Record => Some(Special::Row(program.records.get(number).cloned().flatten())),
         Type::SingleChar => Some(Special::Byte),
+        ty if ty.is_snapshot() => Some(Special::Snapshot),
         ty => named(ty).map(Special::Name),
     });
     columns.collect()
@@ -116,6 +124,12 @@ impl Special {
                 let at = body.len();
                 body.extend_from_slice(&[0; 4]);
                 send_record(row, known.as_ref(), forms, body)?;
+                set_length(body, at);
+            }
+            (Self::Snapshot, Format::Binary, ValueRef::Text(snapshot)) => {
+                let at = body.len();
+                body.extend_from_slice(&[0; 4]);
+                Snapshot::parse(snapshot)?.send(body);
                 set_length(body, at);
             }
             (Self::Byte, Format::Binary, ValueRef::Text("")) => {

@@ -12,6 +12,7 @@ use crate::database::{DATABASE, Shared};
 use crate::error::{Fields, Result, SqlError};
 use crate::expr::{Builtin, CatalogFunction, Environment, Explain, ListSets};
 use crate::lock::{AdvisoryLock, HeldAdvisory};
+use crate::numbers::OwnNumber;
 use crate::roles::Rights;
 use crate::sqlstate;
 use crate::system::{self, Definition, Scan};
@@ -70,8 +71,8 @@ pub(crate) struct Env<'s> {
     pub random: &'s RefCell<Randomness>,
     pub now: Timestamp,
     pub transaction: &'s Transaction,
-    /// What `txid_current()` returns.
-    pub transaction_number: i64,
+    /// The number that the transaction tells of itself, if it has one.
+    pub number: &'s OwnNumber,
     /// Where the steps of queries are told.
     pub explain: Option<(&'s RefCell<Vec<String>>, Explain)>,
     /// How the transaction was begun.
@@ -139,7 +140,7 @@ impl Asked<'_> {
             random: self.random,
             now: open.now,
             transaction: &open.transaction,
-            transaction_number: i64::try_from(open.transaction.id().number()).unwrap_or(i64::MAX),
+            number: &open.number,
             explain: None,
             characteristics: open.characteristics,
             statements: self.statements,

@@ -1,11 +1,11 @@
 //! Whose rights a session has: who logged in, who it is said to be, and whose role it has taken.
 //!
-//! Invariants: I1: a session belongs to the role that it was of, not to its name: when that is dropped it has the rights of everybody, and no more by another role that is called so.
-//! Also where a role is gone back to, at the end of SET LOCAL or by a rollback.
+//! Invariants: I1: a session belongs to the role that it was of, not to its name: when that is dropped it has the rights of everybody, and no more by another role that is called so; when it is
+//! renamed it is the same role. Also where a role is gone back to, at the end of SET LOCAL or by a rollback, whatever was taken by its name meanwhile.
 //!
 //! `options.user` is the one whose rights count: the role that SET ROLE took, or else the session's user, which SET SESSION AUTHORIZATION changes.
 
-use super::changed::Changed;
+use super::changed::{Changed, Kept};
 use super::{Session, SessionSettings};
 use crate::catalog::{Catalog, Oid};
 use crate::error::{Result, SqlError};
@@ -19,17 +19,18 @@ pub(super) struct Identity {
     login: Who,
     /// Who the session is said to be.
     session: Who,
+    /// The role that was taken; `None`: the session's user's own.
+    role: Option<Who>,
     /// Whose rights count.
     own: Who,
     /// Number of the image in which that role was last looked for.
     looked: u64,
-    /// Roles that were taken, as they were when each name was taken last: these are gone back to.
-    taken: Vec<Who>,
 }
 
-/// A role, which may be gone, and another one called so (I1).
+/// A role, which may be gone, and another one called so, or be called otherwise (I1).
 #[derive(Clone, Debug)]
-struct Who {
+pub(super) struct Who {
+    /// What it was called when it was taken.
     name: String,
     /// Zero if there was none.
     oid: Oid,
@@ -44,10 +45,9 @@ impl Who {
     }
 
     /// Its name, or that of no role.
-    fn now(&self, image: &Catalog) -> &str {
-        let found = image.role(&self.name);
-        let same = found.is_some_and(|role| role.oid == self.oid);
-        if same { &self.name } else { NOBODY }
+    fn now<'i>(&self, image: &'i Catalog) -> &'i str {
+        let found = image.role_by_oid(self.oid);
+        found.map_or(NOBODY, |role| &role.name)
     }
 }
 
@@ -56,23 +56,11 @@ impl Identity {
         let login = Who::of(image, user);
         Self {
             session: login.clone(),
+            role: None,
             own: login.clone(),
             login,
             looked: u64::MAX,
-            taken: Vec::new(),
         }
-    }
-
-    fn remember(&mut self, who: &Who) {
-        self.taken.retain(|other| other.name != who.name);
-        self.taken.push(who.clone());
-    }
-
-    /// The role that was taken by this name, or that has it.
-    fn remembered(&self, image: &Catalog, name: &str) -> Who {
-        let mut all = self.taken.iter();
-        all.find(|who| who.name == name)
-            .map_or_else(|| Who::of(image, name), Who::clone)
     }
 }
 
@@ -95,13 +83,14 @@ impl Session {
         if let Some(name) = role {
             self.check_role(name)?;
         }
+        let before = Kept::Who(self.identity.role.clone());
+        self.take_role(role);
         self.note_changed(Changed {
             name: "role".to_owned(),
-            before: self.settings.get("role").ok(),
-            after: role.map(str::to_owned),
+            before,
+            after: Kept::Who(self.identity.role.clone()),
             local,
         });
-        self.take_role(role);
         Ok(())
     }
 
@@ -139,13 +128,14 @@ impl Session {
         if user.is_some() {
             self.check_session_user(&name)?;
         }
+        let before = Kept::Who(Some(self.identity.session.clone()));
+        self.take_session_user(&name);
         self.note_changed(Changed {
             name: "session_authorization".to_owned(),
-            before: Some(self.identity.session.name.clone()),
-            after: Some(name.clone()),
+            before,
+            after: Kept::Who(Some(self.identity.session.clone())),
             local,
         });
-        self.take_session_user(&name);
         Ok(())
     }
 
@@ -183,22 +173,18 @@ impl Session {
         })
     }
 
-    /// What SET LOCAL had changed is as before.
-    pub(super) fn take_identity_back(&mut self, name: &str, before: &str) {
-        let image = self.newest_image();
-        if name != "role" {
-            let session = self.identity.remembered(&image, before);
+    /// What SET LOCAL, or what a transaction that is rolled back, had changed is as before: one of [`NAMES`].
+    pub(super) fn take_identity_back(&mut self, name: &str, before: Option<Who>) {
+        if name == "role" {
+            let image = self.newest_image();
+            self.is_of_role(before, &image);
+        } else if let Some(session) = before {
             self.is_session_of(session);
-            return;
         }
-        let role = Some(before).filter(|role| !matches!(*role, NONE | ""));
-        let own = role.map(|role| self.identity.remembered(&image, role));
-        self.is_of_role(own, &image);
     }
 
     fn take_session_user(&mut self, name: &str) {
         let session = Who::of(&self.newest_image(), name);
-        self.identity.remember(&session);
         self.is_session_of(session);
     }
 
@@ -216,9 +202,6 @@ impl Session {
     pub(super) fn take_role(&mut self, role: Option<&str>) {
         let image = self.newest_image();
         let own = role.map(|role| Who::of(&image, role));
-        if let Some(own) = &own {
-            self.identity.remember(own);
-        }
         self.is_of_role(own, &image);
     }
 
@@ -227,7 +210,9 @@ impl Session {
         self.keep_told();
         let name = role.as_ref().map_or(NONE, |role| &role.name);
         self.settings.fix("role", name);
-        let own = role.unwrap_or_else(|| self.identity.session.clone());
+        let own = role.clone();
+        self.identity.role = role;
+        let own = own.unwrap_or_else(|| self.identity.session.clone());
         self.is_now(own, image);
     }
 

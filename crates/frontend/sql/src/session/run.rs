@@ -535,7 +535,7 @@ impl Session {
             random: &self.random,
             now: open.now,
             transaction: &open.transaction,
-            transaction_number: i64::try_from(open.transaction.id().number()).unwrap_or(i64::MAX),
+            number: &open.number,
             explain: self.explaining.as_ref().map(|(told, how)| (told, *how)),
             characteristics: open.characteristics,
             statements: &self.statements,

@@ -226,7 +226,12 @@ pub(super) fn statement_in(statement: &Statement) -> Option<Statement> {
             _ => return None,
         },
         Statement::Explain { statement, .. } => Statement::clone(statement),
-        Statement::CreateTable(create) => Statement::Query(create.query.clone()?),
+        Statement::CreateTable(create) => {
+            let query = create.query.as_ref()?;
+            // The statement that EXECUTE names is known when it runs.
+            let is_query = matches!(crate::parse::executed(query), Ok(None));
+            Statement::Query(is_query.then(|| query.clone())?)
+        }
         Statement::Update(update) => rows_marked(update)?,
         _ => return None,
     };

@@ -1,4 +1,4 @@
-//! CREATE TABLE … AS: a table of a query's columns, filled by the query in the same transaction.
+//! CREATE TABLE … AS: a table of a query's columns, filled by the query, or by that of a prepared statement, in the same transaction.
 
 use super::Session;
 use super::run::{Given, Output, Prepared, Sets};
@@ -8,6 +8,7 @@ use crate::plan::writes_in_with;
 use crate::sqlstate;
 use crate::wire::{CommandTag, Sink};
 use sqlparser::ast::{self, Statement};
+use vellum_row::{Type, Value};
 
 impl Session {
     pub(super) fn create_table_as(
@@ -24,14 +25,41 @@ impl Session {
             let text = "cannot execute CREATE TABLE AS in a read-only transaction";
             return Err(SqlError::new(sqlstate::READ_ONLY_SQL_TRANSACTION, text));
         }
+        let query = create.query.as_deref();
+        let executed = query.map(crate::parse::executed).transpose()?.flatten();
+        if let Some((name, arguments)) = executed {
+            let (_, own) = crate::bind::object_name(&name)?;
+            let named = self.named(&own)?.prepared;
+            let Statement::Query(query) = &named.statement else {
+                let text = "prepared statement is not a SELECT";
+                return Err(SqlError::new(sqlstate::WRONG_OBJECT_TYPE, text));
+            };
+            let create = ast::CreateTable {
+                query: Some(query.clone()),
+                ..create.clone()
+            };
+            let (_, program, values) = self.called(&name, &arguments)?;
+            return self.made_of_query(&create, &program.params, &values, sink);
+        }
         let types = match &whole.inner {
             Some(query) if !given.values.is_empty() => {
                 self.program_for(query, given.bound)?.params.clone()
             }
             _ => Vec::new(),
         };
+        self.made_of_query(create, &types, given.values, sink)
+    }
+
+    /// The table, with the query's rows; `types` and `values`: those of the parameters.
+    fn made_of_query(
+        &mut self,
+        create: &ast::CreateTable,
+        types: &[Type],
+        values: &[Value],
+        sink: &mut dyn Sink,
+    ) -> Result<CommandTag> {
         let variables = std::mem::take(&mut self.code_variables);
-        let made = self.with_ddl("", |ddl| ddl.create_table_as(create, &types, &variables));
+        let made = self.with_ddl("", |ddl| ddl.create_table_as(create, types, &variables));
         self.code_variables = variables;
         let (name, notices) = made?;
         for notice in &notices {
@@ -71,7 +99,7 @@ impl Session {
         };
         let oids: Vec<u32> = types.iter().map(|ty| ty.oid()).collect();
         let prepared = Self::prepare_one(&text, statement, &oids);
-        let lists = [given.values];
+        let lists = [values];
         let mut sets = Sets {
             way,
             ..Sets::of(&lists, None)

@@ -15,6 +15,7 @@ use crate::database::Shared;
 use crate::error::{Result, SqlError};
 use crate::exec::{Deferred, OwedMark, OwedPoint};
 use crate::lock::{HeldAdvisory, HeldLocks, WaitsAt};
+use crate::numbers::OwnNumber;
 use crate::sqlstate;
 use std::cell::RefCell;
 use std::sync::Arc;
@@ -51,6 +52,7 @@ impl Characteristics {
 pub(crate) struct Open {
     // First: dropped before the gates open.
     pub transaction: Transaction,
+    pub number: OwnNumber,
     gates: Gates,
     /// Locks on rows.
     pub held: HeldLocks,
@@ -204,6 +206,7 @@ impl Open {
         // Too large to be moved from hand to hand, for each statement.
         Ok(Box::new(Self {
             transaction,
+            number: OwnNumber::default(),
             gates: Gates {
                 held: Vec::new(),
                 told: session.cloned(),
@@ -489,6 +492,7 @@ impl Open {
     pub fn commit(self: Box<Self>, shared: &Shared) -> Result<()> {
         let Self {
             transaction,
+            number,
             gates,
             held,
             advisory,
@@ -499,6 +503,7 @@ impl Open {
         let id = held.own();
         if changes.is_empty() {
             let pending = transaction.commit_deferred()?;
+            number.committed();
             drop((gates, held, advisory));
             shared.waits.ended(id);
             // What it read must last, too (R7).
@@ -511,6 +516,7 @@ impl Open {
         let pending = shared
             .catalog
             .publish(&changes, || transaction.commit_deferred())?;
+        number.committed();
         drop((gates, held, advisory));
         shared.waits.ended(id);
         forgotten::behind_commit(shared, &changes, &before);

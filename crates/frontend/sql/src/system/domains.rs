@@ -215,10 +215,9 @@ impl Scan<'_> {
             }
             // To bind its query costs something.
             Kind::View(view) if all(self).next().is_some() => {
-                let columns = self.env.view_domains(view).into_iter();
-                let columns = (1..).zip(columns);
+                let columns = (1..).zip(self.env.view_marks(view));
                 columns
-                    .filter_map(|(number, domain)| Some((number, domain?)))
+                    .filter_map(|(number, (domain, _))| Some((number, domain?)))
                     .collect()
             }
             _ => Vec::new(),

@@ -116,6 +116,8 @@ pub(crate) fn ask(env: &Env<'_>, function: F, arguments: &[Value]) -> Result<Val
             objects::index_column_property(env, first, number, text(2))
         }
         F::SequenceLastValue => objects::sequence_last_value(env, first)?,
+        F::SequenceParameters if value(0).is_null() => Value::Null,
+        F::SequenceParameters => objects::sequence_parameters(env, first)?,
         F::DescribeObject => {
             let column = value(2).as_i64().unwrap_or(0);
             objects::description(env, first, oid(1).unwrap_or(0), column)
@@ -211,7 +213,26 @@ pub(crate) fn ask(env: &Env<'_>, function: F, arguments: &[Value]) -> Result<Val
             let own = all.find(|session| session.pid == env.options.process_id);
             own.map_or(Value::Null, |own| Value::text(&*own.now().query))
         }
-        F::TransactionNumber => Value::Int8(env.transaction_number),
+        F::TransactionNumber { only_drawn, .. } => {
+            let number = match only_drawn {
+                true => env.number.drawn(),
+                false => Some(env.number.get(&env.shared.numbers)),
+            };
+            let number = number.and_then(|number| i64::try_from(number).ok());
+            number.map_or(Value::Null, Value::Int8)
+        }
+        F::TransactionSnapshot { .. } => {
+            let snapshot = env.shared.numbers.snapshot(env.transaction)?;
+            Value::text(snapshot.to_string())
+        }
+        F::TransactionStatus { .. } => match value(0).as_i64() {
+            Some(number) => {
+                let number = u64::try_from(number).unwrap_or(u64::MAX);
+                let status = env.shared.numbers.status(number)?;
+                status.map_or(Value::Null, Value::text)
+            }
+            None => Value::Null,
+        },
         F::CancelBackend => signals::signal(env, value(0), Signal::Cancel)?,
         F::TerminateBackend => signals::signal(env, value(0), Signal::Terminate)?,
         F::Advisory {

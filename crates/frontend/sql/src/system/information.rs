@@ -1,9 +1,10 @@
 //! `information_schema`.
 
+use super::collations::of_column;
 use super::constraints::{self, What};
 use super::{Scan, Spec, describe, domains, nothing, text};
 use crate::catalog::{
-    Action, CheckOption, Default, Identity, Kind, Relation, SequenceDefinition, Timing,
+    Action, CheckOption, Collation, Default, Identity, Kind, Relation, SequenceDefinition, Timing,
 };
 use crate::database::DATABASE;
 use crate::error::Result;
@@ -403,19 +404,20 @@ pub(super) fn numbers(ty: Type, typmod: Typmod) -> [Value; 6] {
 }
 
 fn columns(scan: &Scan<'_>, rows: &mut Vec<Vec<Value>>) -> Result<()> {
+    let collations = scan.collations();
     for relation in accessible(scan) {
         if matches!(relation.kind, Kind::Sequence(_)) {
             continue;
         }
         let domains = scan.domains_of(relation);
+        let collated = collations.get(&relation.oid);
         let changes = match relation.kind {
             Kind::View(_) => scan.env.changes_of(relation.oid),
             _ => None,
         };
         for (number, name, ty, typmod, nullable) in scan.columns(relation) {
             let default = relation.default_of(number as u16);
-            let domain = domains.iter().find(|(own, _)| *own == number);
-            let domain = domain.map(|(_, domain)| *domain);
+            let domain = of_column(&domains, number);
             // One that has to be something by its domain is told to be so, too.
             let asked = domain.map(|domain| scan.catalog.domains_of(domain));
             let nullable = nullable
@@ -427,6 +429,12 @@ fn columns(scan: &Scan<'_>, rows: &mut Vec<Vec<Value>>) -> Result<()> {
                 (ty, typmod),
                 default.as_deref(),
             );
+            let collation = collated.and_then(|all| of_column(all, number));
+            let collation = collation.unwrap_or_else(|| Collation::of_type(ty));
+            if let Some(own) = Collation::of(collation).filter(|own| own.oid != Collation::DEFAULT)
+            {
+                (row[19], row[20], row[21]) = (database(), text("pg_catalog"), text(own.name));
+            }
             for (place, value) in row[22..25].iter_mut().zip(domains::named(scan, domain)) {
                 *place = value;
             }
@@ -500,9 +508,6 @@ fn column(
         row[14] = fields
             .name()
             .map_or(Value::Null, |name| text(name.to_uppercase()));
-    }
-    if ty == Type::Name {
-        (row[19], row[20], row[21]) = (database(), text("pg_catalog"), text("C"));
     }
     row.truncate(25);
     row.resize(25, Value::Null);

@@ -4,14 +4,15 @@
 //! Oids: those of PostgreSQL 15 for its own relations, types and functions. What has no oid in the catalog (defaults, rules) gets one made of
 //! its relation's ([`derived_oid`]): the same as long as the relation lives.
 //!
-//! Differences: a relation whose objects Vellum does not have is there and empty (`empty`). Columns of types that it does not have (`xid8`,
-//! `anyarray`) are `text` or `bigint`.
+//! Differences: a relation whose objects Vellum does not have is there and empty (`empty`). Columns of types that it does not have (as
+//! `anyarray`) are `text`.
 //!
 //! Not here: joining and filtering them (`exec`), the functions that queries of them call (`describe`, `expr::catalog_function`).
 
 mod activity;
 mod backup;
 mod built_in;
+mod collations;
 mod comments;
 mod constraints;
 mod deparse;

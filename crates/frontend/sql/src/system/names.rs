@@ -1,7 +1,7 @@
 //! Oids that are shown as names (`regclass` and its like), to and from text.
 
 use super::types;
-use crate::catalog::{Catalog, Named, Oid};
+use crate::catalog::{Catalog, Collation, Named, Oid};
 use crate::error::{Result, SqlError};
 use crate::names::{parts, quoted};
 use crate::plan::Surroundings;
@@ -27,6 +27,7 @@ pub(crate) fn reg_text_in(catalog: &Catalog, search_path: &[Oid], ty: Type, oid:
         Type::Regnamespace => catalog
             .namespace_by_oid(oid)
             .map(|found| quoted(&found.name)),
+        Type::Regcollation => Collation::of(oid).map(|own| quoted(own.name)),
         _ => catalog.role_by_oid(oid).map(|role| quoted(&role.name)),
     };
     found.unwrap_or_else(|| oid.to_string())
@@ -122,6 +123,10 @@ pub(crate) fn parse_reg_in(around: Surroundings<'_>, ty: Type, text: &str) -> Re
             all.first().copied()
         }
         Type::Regnamespace => around.catalog.namespace(name).map(|found| found.oid),
+        Type::Regcollation => match schema {
+            None | Some("pg_catalog") => Collation::named(name).map(|own| own.oid),
+            Some(_) => None,
+        },
         _ => around.catalog.role(name).map(|role| role.oid),
     })
 }
@@ -236,6 +241,10 @@ pub(crate) fn no_such(ty: Type, text: &str) -> SqlError {
         Type::Regclass => ("relation", sqlstate::UNDEFINED_TABLE),
         Type::Regtype => ("type", sqlstate::UNDEFINED_OBJECT),
         Type::Regproc | Type::Regprocedure => ("function", sqlstate::UNDEFINED_FUNCTION),
+        Type::Regcollation => {
+            let message = format!("collation \"{text}\" for encoding \"UTF8\" does not exist");
+            return SqlError::new(sqlstate::UNDEFINED_OBJECT, message);
+        }
         Type::Regnamespace => ("schema", sqlstate::INVALID_SCHEMA_NAME),
         _ => ("role", sqlstate::UNDEFINED_OBJECT),
     };

@@ -9,7 +9,7 @@ use crate::error::{Result, SqlError};
 use crate::roles::Rights;
 use crate::session::Env;
 use crate::sqlstate;
-use vellum_row::{Type, Value};
+use vellum_row::{Array, Type, Value};
 
 /// `pg_class`, `pg_constraint`.
 const CLASS: Oid = 1259;
@@ -94,6 +94,39 @@ pub(super) fn sequence_last_value(env: &Env<'_>, oid: Oid) -> Result<Value> {
         true => Value::Int8(state.last),
         false => Value::Null,
     })
+}
+
+/// The numbers of `pg_sequence_parameters`, in the order of its columns.
+///
+/// # Errors
+/// `42P01`, `42809`; `42501` for who may do nothing with the sequence.
+pub(super) fn sequence_parameters(env: &Env<'_>, oid: Oid) -> Result<Value> {
+    let relation = env.catalog.relation(oid).ok_or_else(|| {
+        let message = format!("relation with OID {oid} does not exist");
+        SqlError::new(sqlstate::UNDEFINED_TABLE, message)
+    })?;
+    let Kind::Sequence(sequence) = &relation.kind else {
+        let message = format!("\"{}\" is not a sequence", relation.name);
+        return Err(SqlError::new(sqlstate::WRONG_OBJECT_TYPE, message));
+    };
+    let mut rights = [Rights::SELECT, Rights::UPDATE, Rights::USAGE].into_iter();
+    if !rights.any(|right| env.catalog.allows(&env.options.user, relation, right)) {
+        let message = format!("permission denied for sequence {}", relation.name);
+        return Err(SqlError::new(sqlstate::INSUFFICIENT_PRIVILEGE, message));
+    }
+    let numbers = [
+        sequence.start,
+        sequence.minimum,
+        sequence.maximum,
+        sequence.increment,
+        i64::from(sequence.cycle),
+        sequence.cache,
+        i64::from(sequence.type_oid),
+    ];
+    Ok(Value::Array(Array::of(
+        Type::Int8,
+        &numbers.map(Value::Int8),
+    )))
 }
 
 /// `pg_describe_object`; null for what is not there.

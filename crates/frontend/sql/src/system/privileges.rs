@@ -2,7 +2,7 @@
 
 use super::information::{database, yes_or_no};
 use super::{Scan, Spec, derived_oid, nothing, text};
-use crate::catalog::{AclOf, DefaultKind, Kind, Oid, Relation};
+use crate::catalog::{AclOf, Collation, DefaultKind, Kind, Oid, Relation};
 use crate::error::Result;
 use crate::roles::{Grant, Rights};
 use vellum_row::Value;
@@ -190,13 +190,13 @@ fn role_column_grants(scan: &Scan<'_>, rows: &mut Vec<Vec<Value>>) -> Result<()>
 fn of_usage(scan: &Scan<'_>, roles: bool, rows: &mut Vec<Vec<Value>>) {
     let first = crate::database::FIRST_ROLE_OID;
     if !roles {
-        for name in super::types::COLLATIONS {
+        for own in &Collation::ALL {
             rows.push(vec![
                 scan.role_name(first),
                 text("PUBLIC"),
                 database(),
                 text("pg_catalog"),
-                text(name),
+                text(own.name),
                 text("COLLATION"),
                 text("USAGE"),
                 yes_or_no(false),

@@ -1,7 +1,8 @@
 //! Relations, their columns, indexes and sequences: `pg_class` and what belongs to it.
 
+use super::collations::of_column;
 use super::{Scan, Spec, derived_oid, text};
-use crate::catalog::{Default, Identity, Index, Kind, PUBLIC, Relation, Table};
+use crate::catalog::{Collation, Default, Identity, Index, Kind, PUBLIC, Relation, Table};
 use crate::error::Result;
 use crate::plan::index_column_names;
 use crate::roles::Grant;
@@ -79,20 +80,6 @@ pub(super) const RELATIONS: &[Spec] = &[
 const HEAP: u32 = 2;
 /// Oid of `pg_database_owner`, which owns `public`.
 pub(super) const DATABASE_OWNER: u32 = 6171;
-/// Oid of the collation that values have unless something else is said.
-pub(super) const DEFAULT_COLLATION: u32 = 100;
-/// And of the one that names have.
-pub(super) const C_COLLATION: u32 = 950;
-
-/// The collation of a type; 0 if its values are no text.
-pub(super) fn collation_of(ty: Type) -> u32 {
-    match ty.element().unwrap_or(ty) {
-        Type::Text | Type::Varchar | Type::Char | Type::NodeTree => DEFAULT_COLLATION,
-        Type::Name => C_COLLATION,
-        _ => 0,
-    }
-}
-
 fn class_row(
     scan: &Scan<'_>,
     relation: &Relation,
@@ -223,6 +210,8 @@ struct Attribute<'a> {
     nullable: bool,
     default: Option<&'a Default>,
     domain: Option<u32>,
+    /// Where it is another than its type's.
+    collation: Option<u32>,
     acl: Value,
 }
 
@@ -257,7 +246,11 @@ fn attribute_row(attribute: Attribute<'_>, rows: &mut Vec<Vec<Value>>) {
         Value::Bool(false),
         Value::Bool(true),
         Value::Int4(0),
-        Value::Oid(collation_of(ty)),
+        Value::Oid(
+            attribute
+                .collation
+                .unwrap_or_else(|| Collation::of_type(ty)),
+        ),
         attribute.acl,
         Value::Null,
         Value::Null,
@@ -266,12 +259,13 @@ fn attribute_row(attribute: Attribute<'_>, rows: &mut Vec<Vec<Value>>) {
 }
 
 fn pg_attribute(scan: &Scan<'_>, rows: &mut Vec<Vec<Value>>) -> Result<()> {
+    let collations = scan.collations();
     for relation in scan.catalog.relations() {
         let table = relation.table();
         let domains = scan.domains_of(relation);
+        let collated = collations.get(&relation.oid);
         for (number, name, ty, typmod, nullable) in scan.columns(relation) {
-            let domain = domains.iter().find(|(own, _)| *own == number);
-            let domain = domain.map(|(_, domain)| *domain);
+            let domain = of_column(&domains, number);
             let default = relation.default_of(number as u16);
             let attribute = Attribute {
                 relation: relation.oid,
@@ -282,6 +276,7 @@ fn pg_attribute(scan: &Scan<'_>, rows: &mut Vec<Vec<Value>>) -> Result<()> {
                 nullable,
                 default: default.as_deref(),
                 domain,
+                collation: collated.and_then(|all| of_column(all, number)),
                 acl: match scan.catalog.column_grants(relation, number as u16) {
                     [] => Value::Null,
                     acl => acl_of(scan, acl),
@@ -304,6 +299,7 @@ fn pg_attribute(scan: &Scan<'_>, rows: &mut Vec<Vec<Value>>) -> Result<()> {
                     nullable: true,
                     default: None,
                     domain: None,
+                    collation: column.collation,
                     acl: Value::Null,
                 };
                 attribute_row(attribute, rows);
@@ -347,6 +343,7 @@ struct IndexedColumn {
     name: String,
     ty: Type,
     typmod: Typmod,
+    collation: Option<u32>,
 }
 
 /// The columns of an index, behind its keys those that it includes.
@@ -364,6 +361,7 @@ fn index_columns(relation: &Arc<Relation>, table: &Table, index: &Index) -> Vec<
                 name,
                 ty: column.ty,
                 typmod: column.typmod,
+                collation: table.collation_of(column.id),
             }
         }
         Part::Computed { ty, .. } => IndexedColumn {
@@ -371,6 +369,7 @@ fn index_columns(relation: &Arc<Relation>, table: &Table, index: &Index) -> Vec<
             name,
             ty,
             typmod: Typmod::NONE,
+            collation: None,
         },
     });
     all.collect()
@@ -380,11 +379,13 @@ fn index_row(relation: &Arc<Relation>, table: &Table, index: &Index, rows: &mut 
     let all = index_columns(relation, table, index);
     let numbers = all.iter().map(|column| Value::Int2(column.number as i16));
     let numbers: Vec<Value> = numbers.collect();
-    let types = all.iter().take(index.columns.len()).map(|column| column.ty);
-    let collations: Vec<Value> = types
-        .clone()
-        .map(|ty| Value::Oid(collation_of(ty)))
-        .collect();
+    let keys = all.iter().take(index.columns.len());
+    let types = keys.clone().map(|column| column.ty);
+    let collations = keys.map(|column| {
+        let own = column.collation;
+        Value::Oid(own.unwrap_or_else(|| Collation::of_type(column.ty)))
+    });
+    let collations: Vec<Value> = collations.collect();
     let classes = types.zip(&index.columns).map(|(ty, column)| {
         let class = column.class_of(index.method, ty);
         Value::Oid(class.map_or(0, |class| class.oid))

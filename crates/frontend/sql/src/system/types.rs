@@ -1,10 +1,9 @@
 //! Types, and what is told of them: collations, access methods, operator classes, functions.
 
 use super::built_in::BUILT_IN;
-use super::relations::collation_of;
 use super::{Scan, Spec, text};
 use crate::catalog::{
-    CLASSES, Catalog, Extension, INFORMATION_SCHEMA, Method, Oid, PG_CATALOG, Relation,
+    CLASSES, Catalog, Collation, Extension, INFORMATION_SCHEMA, Method, Oid, PG_CATALOG, Relation,
 };
 use crate::error::Result;
 use crate::expr::{self, CatalogEntry, Scalar};
@@ -97,7 +96,7 @@ const PARAMETER_NAMES: usize = 22;
 const LIBRARY: usize = 26;
 
 /// Functions of a type's forms: those that read and write text, then binary: oids.
-const FORMS: [(Type, &str, [u32; 4]); 37] = [
+const FORMS: [(Type, &str, [u32; 4]); 41] = [
     (Type::Bool, "bool", [1242, 1243, 2436, 2437]),
     (Type::Int2, "int2", [38, 39, 2404, 2405]),
     (Type::Int4, "int4", [42, 43, 2406, 2407]),
@@ -127,6 +126,14 @@ const FORMS: [(Type, &str, [u32; 4]); 37] = [
     (Type::Regprocedure, "regprocedure", [2212, 2213, 2446, 2447]),
     (Type::Regnamespace, "regnamespace", [4084, 4085, 4087, 4088]),
     (Type::Regrole, "regrole", [4098, 4092, 4094, 4095]),
+    (Type::Regcollation, "regcollation", [4193, 4194, 4196, 4197]),
+    (Type::Xid8, "xid8", [5070, 5081, 5082, 5083]),
+    (Type::Snapshot, "pg_snapshot_", [5055, 5056, 5057, 5058]),
+    (
+        Type::TxidSnapshot,
+        "txid_snapshot_",
+        [2939, 2940, 2941, 2942],
+    ),
     (Type::NodeTree, "pg_node_tree_", [195, 196, 197, 198]),
     (Type::AclItem, "aclitem", [1031, 1032, 0, 0]),
     (Type::Int2Vector, "int2vector", [40, 41, 2410, 2411]),
@@ -295,7 +302,7 @@ pub(super) fn type_row(ty: Type) -> Vec<Value> {
         Value::Oid(0),
         Value::Int4(-1),
         Value::Int4(0),
-        Value::Oid(collation_of(ty)),
+        Value::Oid(Collation::of_type(ty)),
         Value::Null,
         Value::Null,
         Value::Null,
@@ -366,24 +373,17 @@ fn pg_type(scan: &Scan<'_>, rows: &mut Vec<Vec<Value>>) -> Result<()> {
     Ok(())
 }
 
-/// The collations that there are.
-pub(super) const COLLATIONS: [&str; 3] = ["default", "C", "POSIX"];
-
 fn pg_collation(_: &Scan<'_>, rows: &mut Vec<Vec<Value>>) -> Result<()> {
-    for (oid, name, provider, locale) in [
-        (100, "default", "d", None),
-        (950, "C", "c", Some("C")),
-        (951, "POSIX", "c", Some("POSIX")),
-    ] {
-        let locale = locale.map_or(Value::Null, text);
+    for own in &Collation::ALL {
+        let locale = own.locale.map_or(Value::Null, text);
         rows.push(vec![
-            Value::Oid(oid),
-            text(name),
+            Value::Oid(own.oid),
+            text(own.name),
             Value::Oid(PG_CATALOG),
             Value::Oid(OWNER),
-            text(provider),
+            text(own.provider),
             Value::Bool(true),
-            Value::Int4(-1),
+            Value::Int4(own.encoding),
             locale.clone(),
             locale,
             Value::Null,

@@ -1,9 +1,9 @@
 //! What uses what, in `information_schema`: views tables, columns types and domains. And what it tells of character sets and collations.
 
 use super::information::{accessible, database};
-use super::types::{COLLATIONS, catalog_name};
+use super::types::catalog_name;
 use super::{Scan, Spec, domains, nothing, text};
-use crate::catalog::{Default, Kind, Oid, Relation};
+use crate::catalog::{Collation, Default, Kind, Oid, Relation};
 use crate::error::Result;
 use vellum_row::{Type, Value};
 
@@ -245,11 +245,11 @@ fn character_sets(_: &Scan<'_>, rows: &mut Vec<Vec<Value>>) -> Result<()> {
 }
 
 fn collations(_: &Scan<'_>, rows: &mut Vec<Vec<Value>>) -> Result<()> {
-    for name in COLLATIONS {
+    for own in &Collation::ALL {
         rows.push(vec![
             database(),
             text("pg_catalog"),
-            text(name),
+            text(own.name),
             text("NO PAD"),
         ]);
     }
@@ -257,11 +257,11 @@ fn collations(_: &Scan<'_>, rows: &mut Vec<Vec<Value>>) -> Result<()> {
 }
 
 fn collation_sets(_: &Scan<'_>, rows: &mut Vec<Vec<Value>>) -> Result<()> {
-    for name in COLLATIONS {
+    for own in &Collation::ALL {
         rows.push(vec![
             database(),
             text("pg_catalog"),
-            text(name),
+            text(own.name),
             Value::Null,
             Value::Null,
             text("UTF8"),

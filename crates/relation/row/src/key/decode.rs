@@ -162,7 +162,7 @@ fn body(column: &KeyColumn, bytes: &mut Bytes<'_, '_>) -> Option<Value> {
         },
         Type::Int2 => Value::Int2((bytes.u16()? ^ 1 << 15) as i16),
         Type::Int4 => Value::Int4(bytes.i32()?),
-        Type::Int8 => Value::Int8(bytes.i64()?),
+        Type::Int8 | Type::Xid8 => Value::Int8(bytes.i64()?),
         ty if ty.is_oid() => Value::Oid(bytes.u32()?),
         Type::Float4 => {
             let bits = bytes.u32()?;

@@ -58,7 +58,12 @@ pub(crate) fn fixed_width(ty: Type, typmod: Typmod) -> Option<usize> {
         Type::Int2 => 2,
         Type::Int4 | Type::Float4 | Type::Date => 4,
         ty if ty.is_oid() => 4,
-        Type::Int8 | Type::Float8 | Type::Time | Type::Timestamp | Type::Timestamptz => 8,
+        Type::Int8
+        | Type::Xid8
+        | Type::Float8
+        | Type::Time
+        | Type::Timestamp
+        | Type::Timestamptz => 8,
         Type::Enum(_) => 8,
         Type::Interval | Type::Uuid => 16,
         Type::Numeric => {

@@ -558,7 +558,7 @@ fn read_fixed<'a>(column: &Column, bytes: &'a [u8]) -> Option<ValueRef<'a>> {
         },
         Type::Int2 => ValueRef::Int2(i16::from_le_bytes(*bytes.first_chunk()?)),
         Type::Int4 => ValueRef::Int4(i32::from_le_bytes(four()?)),
-        Type::Int8 => ValueRef::Int8(i64::from_le_bytes(eight()?)),
+        Type::Int8 | Type::Xid8 => ValueRef::Int8(i64::from_le_bytes(eight()?)),
         ty if ty.is_oid() => ValueRef::Oid(u32::from_le_bytes(four()?)),
         Type::Float4 => ValueRef::Float4(f32::from_le_bytes(four()?)),
         Type::Float8 => ValueRef::Float8(f64::from_le_bytes(eight()?)),

@@ -17,6 +17,7 @@ pub(in crate::catalog) fn table_with(indexes: Vec<Index>) -> Relation {
         foreign_keys: Vec::new(),
         options: Vec::new(),
         domains: Vec::new(),
+        collations: Vec::new(),
         replica_identity: ReplicaIdentity::Default,
     };
     Relation {
@@ -267,6 +268,30 @@ fn what_is_marked_and_switched_off_is_read_back() {
     assert!(index.marks.identity && index.unique);
     for length in 0..bytes.len() {
         let cut = decode_relation(7, &bytes[..length]);
+        assert!(cut.is_none(), "{length} bytes of {}", bytes.len());
+    }
+}
+
+#[test]
+fn collations_are_read_back_and_others_are_written_as_before() {
+    let mut relation = table_with(Vec::new());
+    assert_eq!(encode_relation(&relation).unwrap()[0], VERSION);
+    let Kind::Table(table) = &mut relation.kind else {
+        panic!("a table");
+    };
+    table.set_collation(ColumnId(2), Some(951));
+    table.set_collation(ColumnId(1), Some(951));
+    table.set_collation(ColumnId(1), Some(950));
+    table.set_collation(ColumnId(2), None);
+    let bytes = encode_relation(&relation).unwrap();
+    assert_eq!(bytes[0], VERSION_WITH_COLLATIONS);
+    let read = decode_relation(7, &bytes, &Runtimes::default()).unwrap();
+    let read = read.table().unwrap();
+    assert_eq!(read.collations, [(ColumnId(1), 950)]);
+    assert_eq!(read.collation_of(ColumnId(1)), Some(950));
+    assert_eq!(read.collation_of(ColumnId(2)), None);
+    for length in 0..bytes.len() {
+        let cut = decode_relation(7, &bytes[..length], &Runtimes::default());
         assert!(cut.is_none(), "{length} bytes of {}", bytes.len());
     }
 }

@@ -29,6 +29,7 @@ mod regular;
 mod resolve;
 mod sets;
 mod size;
+mod snapshot;
 mod template;
 mod text;
 mod uuids;
@@ -158,7 +159,7 @@ const fn volatile(
     }
 }
 
-static TABLES: [&[Entry]; 15] = [
+static TABLES: [&[Entry]; 16] = [
     text::ENTRIES,
     bytes::ENTRIES,
     digest::ENTRIES,
@@ -174,6 +175,7 @@ static TABLES: [&[Entry]; 15] = [
     size::ENTRIES,
     network::ENTRIES,
     information::ENTRIES,
+    snapshot::ENTRIES,
 ];
 
 impl Entry {

@@ -3,7 +3,7 @@
 use super::{json, pattern};
 use crate::error::Result;
 use vellum_row::array::Elements;
-use vellum_row::{Type, Value, ValueRef};
+use vellum_row::{Snapshot, Type, Value, ValueRef};
 
 /// What is told of a row that is made, and may refuse it.
 pub(crate) type Keep<'k> = dyn Fn(&[Value]) -> Result<()> + 'k;
@@ -25,6 +25,8 @@ pub(crate) enum RowsOf {
     Keys { binary: bool },
     /// Names and values of options, `name=value` each.
     Options,
+    /// The numbers of transactions that a snapshot tells to be in progress; of its older name as `bigint`.
+    InProgress { old: bool },
 }
 
 impl RowsOf {
@@ -37,6 +39,8 @@ impl RowsOf {
             "json_object_keys" => Self::Keys { binary: false },
             "jsonb_object_keys" => Self::Keys { binary: true },
             "pg_options_to_table" => Self::Options,
+            "pg_snapshot_xip" => Self::InProgress { old: false },
+            "txid_snapshot_xip" => Self::InProgress { old: true },
             _ => {
                 let binary = name.starts_with("jsonb_");
                 let (stem, as_text) = match name.strip_suffix("_text") {
@@ -69,6 +73,8 @@ impl RowsOf {
                 1,
             ) => vec![Self::json(binary)],
             (Self::Options, 1) => vec![Type::Text.array()],
+            (Self::InProgress { old: false }, 1) => vec![Type::Snapshot],
+            (Self::InProgress { old: true }, 1) => vec![Type::TxidSnapshot],
             _ => return None,
         })
     }
@@ -84,6 +90,8 @@ impl RowsOf {
         };
         match self {
             Self::Matches => vec![(None, Type::Text.array())],
+            Self::InProgress { old: false } => vec![(None, Type::Xid8)],
+            Self::InProgress { old: true } => vec![(None, Type::Int8)],
             Self::SplitByPattern | Self::SplitByText | Self::Keys { .. } => {
                 vec![(None, Type::Text)]
             }
@@ -151,6 +159,11 @@ impl RowsOf {
                     let row = vec![Value::text(name), value];
                     keep(&row)?;
                     rows.push(row);
+                }
+            }
+            Self::InProgress { .. } => {
+                for number in Snapshot::parse(text(0))?.in_progress() {
+                    one(super::snapshot::number(*number))?;
                 }
             }
             Self::Keys { binary } => {
