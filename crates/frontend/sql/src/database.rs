@@ -52,7 +52,7 @@ pub(crate) struct Shared {
     /// Locks on numbers.
     pub advisory: Arc<AdvisoryLocks>,
     /// What sessions are doing.
-    pub activities: Activities,
+    pub activities: Arc<Activities>,
     /// Who listens to what.
     pub channels: Channels,
     /// Schemas of temporary relations whose sessions have ended.
@@ -123,16 +123,24 @@ impl Shared {
         let left_behind = left_behind.filter(|oid| catalog.is_temporary(*oid));
         let left_behind = Mutex::new(left_behind.collect());
         let locks = Arc::<RowLocks>::default();
+        let advisory = Arc::<AdvisoryLocks>::default();
+        let activities = Arc::<Activities>::default();
+        let waits = Waits::new(
+            engine.clone(),
+            locks.clone(),
+            advisory.clone(),
+            activities.clone(),
+        );
         let shared = Arc::new(Self {
             engine: engine.clone(),
             queries: Arc::new(vellum_query::Engine::new(QUERY_MEMORY_BYTES)),
             catalog: Published::new(catalog),
             runtimes,
             oids: Oids::default(),
-            waits: Arc::new(Waits::new(engine, locks.clone())),
+            waits: Arc::new(waits),
             locks,
-            advisory: Arc::default(),
-            activities: Activities::default(),
+            advisory,
+            activities,
             channels: Channels::default(),
             left_behind,
             started: clock_time(),
