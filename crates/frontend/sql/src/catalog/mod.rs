@@ -37,7 +37,7 @@ pub(crate) use gate::{Gate, Mode, Next};
 pub(crate) use kept_settings::KeptFor;
 pub(crate) use method::{CLASSES, Method, OperatorClass};
 pub(crate) use oids::{
-    Oids, next_value, remove, set_value, settle, state as sequence_state, sweep,
+    Asking, Oids, next_value, remove, set_value, settle, state as sequence_state, sweep,
 };
 pub(crate) use publish::Published;
 pub(crate) use relation::{

@@ -79,7 +79,7 @@ pub use options::SessionOptions;
 pub(crate) use temporary::{AtCommit, Temporary, drop_left_behind};
 use transaction::Beside;
 pub(crate) use transaction::{Open, clock_time};
-pub(crate) use waiting::Waiting;
+pub(crate) use waiting::{Waiting, begin_hearing};
 
 use crate::catalog::{Catalog, Oid};
 use crate::database::{Shared, database_called};
