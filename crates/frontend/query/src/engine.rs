@@ -9,7 +9,7 @@ use crate::batch::{ColumnReader, readers as column_readers};
 use crate::crews::{Crews, STACK_BYTES, Taken};
 use crate::error::{Error, Failure, Result};
 use crate::keys::{Asked, TellKeys};
-use crate::memory::StatementMemory;
+use crate::memory::{Merges, StatementMemory};
 use crate::pushed::PushConditions;
 use crate::relation::Relation;
 use crate::scan::{Answer, Part, Scans};
@@ -343,23 +343,25 @@ impl Engine {
         line: &Line,
     ) -> Result<(Taken<'_>, SessionState)> {
         let started = self.started()?;
+        // Operators keep several batches, whatever is in their rows. A join by sorting has six sorters beside each other, and each run that one merges takes four batches.
+        let (batch, least, aside) = match limits.joins {
+            Joins::Hashed => (limits.memory_bytes >> 12, 256, limits.memory_bytes / 4),
+            Joins::Sorted => (limits.memory_bytes >> 18, 128, limits.memory_bytes / 64),
+        };
+        // Of all sorters of a step together: each part has one.
+        let aside = aside / parts.max(2);
+        let batch_rows = batch.clamp(least, crate::BATCH_ROWS);
+        let merges = match limits.joins {
+            Joins::Hashed => Merges::All,
+            Joins::Sorted => Merges::Share(aside),
+        };
+        let all = started.memory.clone();
         let environment = RuntimeEnv {
-            memory_pool: Arc::new(StatementMemory::new(
-                limits.memory_bytes,
-                started.memory.clone(),
-            )),
+            memory_pool: Arc::new(StatementMemory::new(limits.memory_bytes, all, merges)),
             disk_manager: started.environment.disk_manager.clone(),
             cache_manager: started.environment.cache_manager.clone(),
             object_store_registry: started.environment.object_store_registry.clone(),
         };
-        // Operators keep several batches, whatever is in their rows. A join by sorting has six sorters beside each other.
-        let (batch, aside) = match limits.joins {
-            Joins::Hashed => (limits.memory_bytes >> 12, limits.memory_bytes / 4),
-            Joins::Sorted => (limits.memory_bytes >> 14, limits.memory_bytes / 16),
-        };
-        // Of all sorters of a step together: each part has one.
-        let aside = aside / parts.max(2);
-        let batch_rows = batch.clamp(256, crate::BATCH_ROWS);
         // One thread a statement beside its host's, but where tables are read in parts.
         let crew = started.crews.take(parts.max(1))?;
         let parts = match limits.joins {

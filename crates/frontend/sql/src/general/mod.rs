@@ -82,13 +82,8 @@ impl Run<'_, '_> {
             each(row)
         };
         let room = self.room();
-        let mut run = |joins, times| {
+        let mut run = |joins, memory_bytes| {
             self.set_room(room);
-            // `1`: as it was set.
-            let memory_bytes = match times {
-                1 => room.memory,
-                _ => room.memory.saturating_mul(times).max(AGAIN_LEAST),
-            };
             let limits = Limits {
                 memory_bytes,
                 joins,
@@ -101,17 +96,20 @@ impl Run<'_, '_> {
             }
             self.general_with(select, Subqueries::Asked, limits, &mut each)
         };
-        let mut done = run(Joins::Hashed, 1);
-        for (joins, times) in [
-            (Joins::Hashed, JOIN_MEMORY),
-            (Joins::Sorted, 1),
-            (Joins::Sorted, JOIN_MEMORY),
-        ] {
+        let mut done = run(Joins::Hashed, room.memory);
+        let more = room.memory.saturating_mul(JOIN_MEMORY).max(AGAIN_LEAST);
+        let mut again = vec![
+            (Joins::Hashed, more),
+            (Joins::Sorted, room.memory.max(AGAIN_LEAST)),
+            (Joins::Sorted, more),
+        ];
+        again.dedup();
+        for (joins, memory_bytes) in again {
             // A side of a join that does not fit: PostgreSQL would have it in files, too.
             if !matches!(done, Err(Error::Memory(_))) || !self.queries.spills() || heard.get() {
                 break;
             }
-            done = run(joins, times);
+            done = run(joins, memory_bytes);
         }
         done.map_err(told)
     }
