@@ -582,7 +582,8 @@ impl Session {
         run.way.set(sets.way);
         if let Some(rest) = sets.rest {
             run.transaction = rest.transaction().unwrap_or(run.transaction);
-            run.place = Some(&rest.place);
+            run.place = rest.place();
+            run.stands.set(rest.stands());
         }
         for (number, params) in sets.lists.iter().enumerate() {
             sets.at = number;

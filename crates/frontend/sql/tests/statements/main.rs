@@ -50,6 +50,7 @@ mod roles;
 mod sequences;
 mod sessions;
 mod settings;
+mod standing;
 mod statistics;
 mod stress;
 mod temporary;

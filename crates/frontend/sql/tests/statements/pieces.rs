@@ -38,7 +38,16 @@ const QUERIES: &[&str] = &[
     "select t.id, u.k from t join u on u.t = t.id order by t.id",
     "select t.id, u.k from t left join u on u.t = t.id order by t.id",
     "select t.id, u.k from t left join u on u.t = t.id where t.g = 1 order by t.id limit 99 offset 2",
+    // Operators stand still.
+    "select t.id, u.k from t full join u on u.t = t.id and u.k = 2 order by t.id, u.k",
+    "select id, sum(n) over (partition by g order by id) from t order by id",
+    "select distinct on (g) g, id from t order by g, id desc",
+    "select g, n % 3, count(*) from t group by rollup (g, n % 3) order by 1, 2, 3",
+    "select a.id, b.id from t a join t b on a.n % 50 = b.n % 40 order by a.id, b.id limit 700 offset 3",
+    "select id from t where exists (select from u where u.t = t.id and u.k = 3) order by n % 7, id",
+    "select x.id, g from (select id, rank() over (order by n % 9, id) r from t) x join t on t.id = x.r order by x.id",
     // Others are run to their end.
+    "select id, (select k from u where u.t = t.id order by k desc limit 1) from t order by n % 10, id",
     "select g, count(*) from t group by g order by g",
     "select distinct g from t order by g",
     "select id from t order by n % 10, id",
