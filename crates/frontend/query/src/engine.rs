@@ -357,7 +357,7 @@ impl Engine {
         // Operators keep several batches, whatever is in their rows. A join by sorting has six sorters beside each other, and each run that one merges takes four batches.
         let (batch, least, aside) = match limits.joins {
             Joins::Hashed => (limits.memory_bytes >> 12, 256, limits.memory_bytes / 4),
-            Joins::Sorted => (limits.memory_bytes >> 18, 128, limits.memory_bytes / 64),
+            Joins::Sorted => (limits.memory_bytes >> 19, 64, limits.memory_bytes / 64),
         };
         // Of all sorters of a step together: each part has one.
         let aside = aside / parts.max(2);

@@ -13,6 +13,10 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 /// do without: the sorts below may have all that there is.
 const EXCHANGES: [&str; 2] = ["RepartitionExec", "SortPreservingMergeExec"];
 
+fn is_exchange(name: &str) -> bool {
+    EXCHANGES.iter().any(|exchange| name.starts_with(exchange))
+}
+
 /// What sorts merge their runs with, those in files too: it opens as many of these as it has memory for.
 const MERGES: &str = "ExternalSorterMerge";
 
@@ -84,6 +88,11 @@ impl StatementMemory {
         }
     }
 
+    /// Whether what can spill is shared with it: where sorts have little, not with [`EXCHANGES`], which need none.
+    fn has_share(&self, consumer: &MemoryConsumer) -> bool {
+        matches!(self.merges, Merges::All) || !is_exchange(consumer.name())
+    }
+
     /// Bytes that one that merges may have; `None`: what there is.
     fn merge_bytes(&self) -> Option<usize> {
         let Merges::Share(least) = self.merges else {
@@ -113,15 +122,19 @@ impl MemoryPool for StatementMemory {
     }
 
     fn register(&self, consumer: &MemoryConsumer) {
-        self.spilling
-            .fetch_add(consumer.can_spill().into(), Ordering::Relaxed);
-        self.own.register(consumer);
+        if self.has_share(consumer) {
+            self.spilling
+                .fetch_add(consumer.can_spill().into(), Ordering::Relaxed);
+            self.own.register(consumer);
+        }
     }
 
     fn unregister(&self, consumer: &MemoryConsumer) {
-        self.spilling
-            .fetch_sub(consumer.can_spill().into(), Ordering::Relaxed);
-        self.own.unregister(consumer);
+        if self.has_share(consumer) {
+            self.spilling
+                .fetch_sub(consumer.can_spill().into(), Ordering::Relaxed);
+            self.own.unregister(consumer);
+        }
     }
 
     fn grow(&self, reservation: &MemoryReservation, additional: usize) {
@@ -146,7 +159,7 @@ impl MemoryPool for StatementMemory {
 
     fn try_grow(&self, reservation: &MemoryReservation, additional: usize) -> Result<()> {
         let name = reservation.consumer().name();
-        if EXCHANGES.iter().any(|exchange| name.starts_with(exchange)) {
+        if is_exchange(name) {
             self.grow(reservation, additional);
             return Ok(());
         }
