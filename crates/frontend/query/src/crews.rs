@@ -88,7 +88,7 @@ impl Crews {
     ///
     /// # Errors
     /// The system gives no threads, and there is no crew.
-    pub fn take(&self, threads: usize) -> Result<Taken<'_>> {
+    pub fn take(self: &Arc<Self>, threads: usize) -> Result<Taken> {
         let mut all = self.all();
         // The last that was given back first: what it has touched is at hand.
         let idle = all.iter().rposition(|manned| {
@@ -119,7 +119,8 @@ impl Crews {
         };
         all[found].statements += 1;
         let crew = all[found].crew.clone();
-        Ok(Taken { crews: self, crew })
+        let crews = self.clone();
+        Ok(Taken { crews, crew })
     }
 
     /// Whether no crew has tasks left.
@@ -149,12 +150,12 @@ impl Crews {
 
 /// A statement's crew.
 #[derive(Debug)]
-pub(crate) struct Taken<'c> {
-    crews: &'c Crews,
+pub(crate) struct Taken {
+    crews: Arc<Crews>,
     crew: Arc<Crew>,
 }
 
-impl Deref for Taken<'_> {
+impl Deref for Taken {
     type Target = Runtime;
 
     fn deref(&self) -> &Runtime {
@@ -165,7 +166,7 @@ impl Deref for Taken<'_> {
     }
 }
 
-impl Drop for Taken<'_> {
+impl Drop for Taken {
     fn drop(&mut self) {
         self.crews.give_back(&self.crew);
     }
@@ -178,7 +179,7 @@ mod tests {
 
     #[test]
     fn statements_have_crews_of_their_own_and_get_them_again() -> Result<()> {
-        let crews = Crews::default();
+        let crews = Arc::new(Crews::default());
         let (one, other) = (crews.take(1)?, crews.take(1)?);
         assert!(!Arc::ptr_eq(&one.crew, &other.crew));
         let first = one.crew.clone();
@@ -194,7 +195,7 @@ mod tests {
     #[test]
     fn a_crew_that_still_works_for_a_statement_that_is_over_is_not_given_to_another() -> Result<()>
     {
-        let crews = Crews::default();
+        let crews = Arc::new(Crews::default());
         let (end, ended) = channel::<()>();
         let taken = crews.take(1)?;
         let busy = taken.crew.clone();
@@ -218,8 +219,8 @@ mod tests {
 
     #[test]
     fn no_more_crews_than_so_many_are_there_at_a_time() -> Result<()> {
-        let crews = Crews::default();
-        let taken: Vec<Taken<'_>> = (0..CREWS_MAX + 3)
+        let crews = Arc::new(Crews::default());
+        let taken: Vec<Taken> = (0..CREWS_MAX + 3)
             .map(|_| crews.take(1))
             .collect::<Result<_>>()?;
         assert_eq!(crews.all().len(), CREWS_MAX);

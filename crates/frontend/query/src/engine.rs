@@ -2,54 +2,49 @@
 //!
 //! Concurrency: the thread that runs a statement serves what the operators ask of it ([`Request`]) until they are done: rows of tables, questions
 //! of functions, rows of the result to be told. So a transaction and a session are touched by one thread only. An operator never waits for
-//! another statement's host. Parts of large tables are read by threads beside the host's ([`Reader`]), which end before [`Engine::run`] returns: they
-//! are told when the statement is over ([`Line::is_over`]), and ask no one anything.
+//! another statement's host. Parts of large tables are read by threads beside the host's ([`Reader`]), which end before [`Running::serve`] returns: they
+//! are told when the statement is over ([`Line::is_over`]) or stands still ([`Line::stands`]), and ask no one anything.
 
-use crate::batch::{ColumnReader, readers as column_readers};
-use crate::crews::{Crews, STACK_BYTES, Taken};
+use crate::Batch;
+use crate::crews::{Crews, Taken};
 use crate::error::{Error, Failure, Result};
 use crate::keys::{Asked, TellKeys};
-use crate::memory::StatementMemory;
+use crate::memory::{Merges, StatementMemory};
 use crate::pushed::PushConditions;
 use crate::relation::Relation;
-use crate::scan::{Answer, Part, Scans};
+use crate::running::{Running, Served, Told};
+use crate::scan::{Answer, Part};
 use crate::sorts::FitSorts;
 use crate::stays::PushColumns;
 use crate::temporary::Room;
 use crate::types::Kind;
 use crate::union::MixUnions;
 use crate::watch::Watch;
-use crate::{Batch, Column};
 use arrow::array::RecordBatch;
 use arrow::datatypes::SchemaRef;
 use datafusion::common::Result as Planned;
 use datafusion::execution::SessionStateBuilder;
 use datafusion::execution::disk_manager::{DiskManager, DiskManagerBuilder, DiskManagerMode};
-use datafusion::execution::memory_pool::GreedyMemoryPool;
+use datafusion::execution::memory_pool::{GreedyMemoryPool, MemoryPool as _};
 use datafusion::execution::runtime_env::{RuntimeEnv, RuntimeEnvBuilder};
 use datafusion::execution::session_state::SessionState;
-use datafusion::logical_expr::LogicalPlan;
 use datafusion::optimizer::{Optimizer, OptimizerRule};
 use datafusion::physical_optimizer::PhysicalOptimizerRule;
 use datafusion::physical_optimizer::optimizer::PhysicalOptimizer;
 use datafusion::physical_plan::coop::CooperativeExec;
-use datafusion::physical_plan::{
-    ExecutionPlan, StatisticsArgs, StatisticsContext, displayable, execute_stream,
-};
+use datafusion::physical_plan::{ExecutionPlan, StatisticsArgs, StatisticsContext, displayable};
 use datafusion::prelude::SessionConfig;
-use futures::StreamExt as _;
 use std::any::Any;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
-use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
-use std::thread::{Builder, ScopedJoinHandle};
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 use tokio::sync::oneshot;
-use vellum_row::{Type, ValueRef};
+use vellum_row::ValueRef;
 
 /// How often a host looks whether it was cancelled, at least.
-const LOOK: Duration = Duration::from_millis(20);
+pub(crate) const LOOK: Duration = Duration::from_millis(20);
 
 /// What a statement may use.
 #[derive(Clone, Copy, Debug)]
@@ -155,14 +150,27 @@ pub(crate) enum Request {
 #[derive(Clone, Debug)]
 pub struct Line {
     requests: Sender<Request>,
-    shared: Arc<Shared>,
+    pub(crate) shared: Arc<Shared>,
 }
 
+/// What all who work for a statement know.
 #[derive(Debug, Default)]
-struct Shared {
+pub(crate) struct Shared {
     last: AtomicU64,
-    over: AtomicBool,
-    readers: OnceLock<Vec<Sender<Request>>>,
+    pub over: AtomicBool,
+    /// It stands still, and its readers stop.
+    pub stands: AtomicBool,
+    /// Parts of tables that are still to be read, or being read.
+    pub unread: AtomicUsize,
+    /// Nothing is asked of a reader but under this lock: who takes them out has heard all that they were asked.
+    readers: Mutex<Vec<Sender<Request>>>,
+}
+
+impl Shared {
+    pub fn readers(&self) -> MutexGuard<'_, Vec<Sender<Request>>> {
+        // No invariant is broken halfway.
+        self.readers.lock().unwrap_or_else(PoisonError::into_inner)
+    }
 }
 
 impl Line {
@@ -176,6 +184,11 @@ impl Line {
     /// Whether the statement has ended: whoever works for it stops. Relaxed: it carries nothing but itself.
     pub fn is_over(&self) -> bool {
         self.shared.over.load(Ordering::Relaxed)
+    }
+
+    /// Whether the statement stands still: who reads for it beside its host stops where it is. Relaxed, as above.
+    pub fn stands(&self) -> bool {
+        self.shared.stands.load(Ordering::Relaxed)
     }
 
     /// Asks the host something, and waits for the answer; none if the host is gone. `question` is told where the answer goes. The
@@ -193,10 +206,10 @@ impl Line {
 
     /// To who reads this part of a table: a reader, or the host if there is none.
     pub(crate) fn send_reader(&self, part: Part, request: Request) {
-        let readers = self.shared.readers.get().filter(|_| part.of > 1);
-        match readers.and_then(|readers| readers.get(part.number % readers.len().max(1))) {
-            Some(reader) => drop(reader.send(request)),
-            None => self.send(request),
+        let readers = self.shared.readers();
+        match readers.get(part.number % readers.len().max(1)) {
+            Some(reader) if part.of > 1 => drop(reader.send(request)),
+            _ => self.send(request),
         }
     }
 
@@ -208,7 +221,7 @@ impl Line {
 
 /// What comes out of a [`Line`].
 #[derive(Debug)]
-pub struct Requests(Receiver<Request>);
+pub struct Requests(pub(crate) Receiver<Request>);
 
 /// Plans and runs relations. One for all statements of a database; its threads start with queries (`crews`).
 #[derive(Debug)]
@@ -227,9 +240,11 @@ pub struct Engine {
 
 #[derive(Debug)]
 struct Started {
-    crews: Crews,
+    crews: Arc<Crews>,
     environment: Arc<RuntimeEnv>,
     memory: Arc<GreedyMemoryPool>,
+    /// How many relations have a place to stand still.
+    standing: Arc<AtomicUsize>,
 }
 
 impl Engine {
@@ -329,38 +344,36 @@ impl Engine {
             .with_disk_manager_builder(disk)
             .build_arc()?;
         let started = Started {
-            crews: Crews::default(),
+            crews: Arc::default(),
             environment,
             memory: Arc::new(GreedyMemoryPool::new(self.memory_bytes)),
+            standing: Arc::default(),
         };
         Ok(self.started.get_or_init(|| started))
     }
 
     /// A crew for a statement that is read by so many readers, and what its plan is made with.
-    fn state(
-        &self,
-        limits: Limits,
-        parts: usize,
-        line: &Line,
-    ) -> Result<(Taken<'_>, SessionState)> {
+    fn state(&self, limits: Limits, parts: usize, line: &Line) -> Result<(Taken, SessionState)> {
         let started = self.started()?;
+        // Operators keep several batches, whatever is in their rows. A join by sorting has six sorters beside each other, and each run that one merges takes four batches.
+        let (batch, least, aside) = match limits.joins {
+            Joins::Hashed => (limits.memory_bytes >> 12, 256, limits.memory_bytes / 4),
+            Joins::Sorted => (limits.memory_bytes >> 19, 64, limits.memory_bytes / 64),
+        };
+        // Of all sorters of a step together: each part has one.
+        let aside = aside / parts.max(2);
+        let batch_rows = batch.clamp(least, crate::BATCH_ROWS);
+        let merges = match limits.joins {
+            Joins::Hashed => Merges::All,
+            Joins::Sorted => Merges::Share(aside),
+        };
+        let all = started.memory.clone();
         let environment = RuntimeEnv {
-            memory_pool: Arc::new(StatementMemory::new(
-                limits.memory_bytes,
-                started.memory.clone(),
-            )),
+            memory_pool: Arc::new(StatementMemory::new(limits.memory_bytes, all, merges)),
             disk_manager: started.environment.disk_manager.clone(),
             cache_manager: started.environment.cache_manager.clone(),
             object_store_registry: started.environment.object_store_registry.clone(),
         };
-        // Operators keep several batches, whatever is in their rows. A join by sorting has six sorters beside each other.
-        let (batch, aside) = match limits.joins {
-            Joins::Hashed => (limits.memory_bytes >> 12, limits.memory_bytes / 4),
-            Joins::Sorted => (limits.memory_bytes >> 14, limits.memory_bytes / 16),
-        };
-        // Of all sorters of a step together: each part has one.
-        let aside = aside / parts.max(2);
-        let batch_rows = batch.clamp(256, crate::BATCH_ROWS);
         // One thread a statement beside its host's, but where tables are read in parts.
         let crew = started.crews.take(parts.max(1))?;
         let parts = match limits.joins {
@@ -421,8 +434,8 @@ impl Engine {
         host: &mut dyn Host,
         readers: Vec<Box<dyn Reader + '_>>,
     ) -> Result<()> {
-        let served = self.serve(relation, line, limits, (host, readers), false);
-        served.map(drop)
+        self.serve(relation, line, limits, (host, readers), false)
+            .map(drop)
     }
 
     /// The same; returns the steps, a line each, with the rows that were expected and those that came, and the time that was spent in each.
@@ -443,65 +456,65 @@ impl Engine {
     fn serve(
         &self,
         relation: &Relation,
-        (requests, line): (Requests, Line),
+        line: (Requests, Line),
         limits: Limits,
         (host, readers): (&mut dyn Host, Vec<Box<dyn Reader + '_>>),
-        tell: bool,
+        steps: bool,
     ) -> Result<Vec<String>> {
-        let (crew, state) = self.state(limits, readers.len(), &line)?;
-        let plan = relation.plan.clone();
-        let shared = line.shared.clone();
-        std::thread::scope(|scope| {
-            let mut ending = Ending {
-                requests,
-                shared: shared.clone(),
-                readers: Vec::with_capacity(readers.len()),
-            };
-            let mut threads: Vec<ScopedJoinHandle<'_, ()>> = Vec::with_capacity(readers.len());
-            let mut started = Ok(());
-            for mut reader in readers {
-                let (sender, received) = channel();
-                let builder = Builder::new().name("vellum-scan".to_owned());
-                let thread = builder
-                    .stack_size(STACK_BYTES)
-                    .spawn_scoped(scope, move || {
-                        reader.read(&mut |tables| read(tables, &received));
-                    });
-                match thread {
-                    Ok(thread) => threads.push(thread),
-                    Err(error) => started = Err(Error::internal(error)),
-                }
-                ending.readers.push(sender);
-            }
-            let served = started.and_then(|()| {
-                // Before anybody asks.
-                let _ = shared.readers.set(ending.readers.clone());
-                let task = crew.spawn(async move {
-                    let done = work(&state, plan, &line, tell).await;
-                    line.send(Request::Done(done));
-                });
-                let serving = Serving {
-                    columns: &relation.columns,
-                    scans: Scans::default(),
-                    host,
-                };
-                let served = serving.until_done(&ending.requests, || task.is_finished());
-                task.abort();
-                served
-            });
-            // Before anybody is waited for.
-            drop(ending);
-            // All of them, or the scope panics for those that nobody joined.
-            let mut sound = true;
-            for thread in threads {
-                sound &= thread.join().is_ok();
-            }
-            match sound {
-                true => served,
-                // What it read no more looks like the end of its part.
-                false => served.and(Err(Error::internal("a reader stopped"))),
-            }
-        })
+        let told = Told { ahead: true, steps };
+        let mut running = self.running(relation, line, limits, readers.len(), told)?;
+        match running.serve(host, readers)? {
+            Served::Done(steps) => Ok(steps),
+            Served::Stands => Ok(Vec::new()),
+        }
+    }
+
+    /// Begins a relation that so many readers will read for, and that may stand still: nobody is told a row before it is served.
+    ///
+    /// # Errors
+    /// The system gives no threads; [`Error::File`].
+    pub fn start(
+        &self,
+        relation: &Relation,
+        line: (Requests, Line),
+        limits: Limits,
+        readers: usize,
+    ) -> Result<Running> {
+        let told = Told {
+            ahead: false,
+            steps: false,
+        };
+        self.running(relation, line, limits, readers, told)
+    }
+
+    fn running(
+        &self,
+        relation: &Relation,
+        line: (Requests, Line),
+        limits: Limits,
+        readers: usize,
+        told: Told,
+    ) -> Result<Running> {
+        let state = self.state(limits, readers, &line.1)?;
+        let types = relation.columns.iter().map(|column| column.ty).collect();
+        Ok(Running::start(
+            state,
+            (relation.plan.clone(), types),
+            line,
+            readers,
+            told,
+        ))
+    }
+
+    /// Whether a relation that stands still may do so: it keeps its crew, and the memory of its operators, from others. So there are few of them, and none where half of all memory is
+    /// taken.
+    ///
+    /// # Errors
+    /// [`Error::File`].
+    pub fn may_stand(&self, running: &mut Running) -> Result<bool> {
+        let started = self.started()?;
+        let has_memory = started.memory.reserved() <= self.memory_bytes / 2;
+        Ok(has_memory && running.takes_place(&started.standing))
     }
 
     /// The steps in which a relation would be run with so many readers, a line each.
@@ -529,37 +542,8 @@ impl Engine {
     }
 }
 
-/// The operators' side.
-async fn work(
-    state: &SessionState,
-    plan: LogicalPlan,
-    line: &Line,
-    tell: bool,
-) -> Planned<Vec<String>> {
-    let physical = state.create_physical_plan(&plan).await?;
-    let mut stream = execute_stream(physical.clone(), state.task_ctx())?;
-    let mut taken: Option<oneshot::Receiver<()>> = None;
-    while let Some(batch) = stream.next().await {
-        let batch = batch?;
-        // One batch is on its way while the next is made.
-        if let Some(taken) = taken.take()
-            && taken.await.is_err()
-        {
-            return Ok(Vec::new());
-        }
-        let (take, taking) = oneshot::channel();
-        line.send(Request::Output(batch, take));
-        taken = Some(taking);
-    }
-    let mut lines = Vec::new();
-    if tell {
-        steps(physical.as_ref(), 0, true, &mut lines);
-    }
-    Ok(lines)
-}
-
 /// The steps of a plan, a line each: what is expected of them, and what they did.
-fn steps(plan: &dyn ExecutionPlan, depth: usize, done: bool, lines: &mut Vec<String>) {
+pub(crate) fn steps(plan: &dyn ExecutionPlan, depth: usize, done: bool, lines: &mut Vec<String>) {
     // It does nothing with rows.
     if let Some(wrapped) = plan.downcast_ref::<CooperativeExec>() {
         return steps(wrapped.input().as_ref(), depth, done, lines);
@@ -580,105 +564,5 @@ fn steps(plan: &dyn ExecutionPlan, depth: usize, done: bool, lines: &mut Vec<Str
     lines.push(line);
     for child in plan.children() {
         steps(child.as_ref(), depth + 1, done, lines);
-    }
-}
-
-/// A reader's side: serves until it is told the end, or nobody is left who could ask.
-fn read(tables: &mut dyn Tables, requests: &Receiver<Request>) {
-    let mut scans = Scans::default();
-    while let Ok(request) = requests.recv() {
-        match request {
-            Request::End => return,
-            request => scans.serve(tables, request),
-        }
-    }
-}
-
-/// What ends with a statement, also when its host panics: the scope waits for the readers all the same.
-struct Ending {
-    /// Goes with what was asked and not answered: who waits sees its channel closed, and so does who asks now.
-    requests: Requests,
-    shared: Arc<Shared>,
-    readers: Vec<Sender<Request>>,
-}
-
-impl Drop for Ending {
-    fn drop(&mut self) {
-        self.shared.over.store(true, Ordering::Relaxed);
-        for reader in &self.readers {
-            let _ = reader.send(Request::End);
-        }
-    }
-}
-
-/// The host's side.
-struct Serving<'h> {
-    columns: &'h [Column],
-    scans: Scans,
-    host: &'h mut dyn Host,
-}
-
-impl Serving<'_> {
-    /// Serves until the last request; returns the steps that are to be told.
-    fn until_done(
-        mut self,
-        requests: &Requests,
-        is_finished: impl Fn() -> bool,
-    ) -> Result<Vec<String>> {
-        loop {
-            let request = match requests.0.recv_timeout(LOOK) {
-                Ok(request) => Some(request),
-                // Its last words may have come since.
-                Err(RecvTimeoutError::Timeout) if is_finished() => match requests.0.try_recv() {
-                    Ok(request) => Some(request),
-                    Err(_) => return Err(Error::internal("an operator stopped")),
-                },
-                Err(RecvTimeoutError::Timeout) => None,
-                Err(RecvTimeoutError::Disconnected) => {
-                    return Err(Error::internal("an operator stopped"));
-                }
-            };
-            if let Some(request) = request
-                && let Some(steps) = self.serve(request)?
-            {
-                return Ok(steps);
-            }
-            self.host.look().map_err(Error::Failed)?;
-        }
-    }
-
-    /// Serves a request; if it was the last, the steps are returned that are to be told.
-    fn serve(&mut self, request: Request) -> Result<Option<Vec<String>>> {
-        match request {
-            Request::Ask(question) => self.host.asked(question),
-            Request::Output(batch, take) => {
-                let flow = self.tell(&batch)?;
-                if flow == Flow::Enough {
-                    return Ok(Some(Vec::new()));
-                }
-                let _ = take.send(());
-            }
-            Request::Done(done) => {
-                return Ok(Some(done?));
-            }
-            request => self.scans.serve(self.host, request),
-        }
-        Ok(None)
-    }
-
-    fn tell(&mut self, batch: &RecordBatch) -> Result<Flow> {
-        let types: Vec<Type> = self.columns.iter().map(|column| column.ty).collect();
-        let readers: Vec<ColumnReader<'_>> = column_readers(&types, batch.columns())?;
-        let mut row: Vec<ValueRef<'_>> = Vec::with_capacity(readers.len());
-        for number in 0..batch.num_rows() {
-            row.clear();
-            for reader in &readers {
-                row.push(reader.get(number)?);
-            }
-            if self.host.row(&row).map_err(Error::Failed)? == Flow::Enough {
-                return Ok(Flow::Enough);
-            }
-        }
-        Ok(Flow::More)
     }
 }

@@ -27,6 +27,7 @@ use datafusion::physical_plan::{
 };
 use std::fmt;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use tokio::sync::oneshot;
 use vellum_base::maps::HashMap;
 use vellum_row::Type;
@@ -270,6 +271,13 @@ impl ExecutionPlan for ReadRows {
     }
 }
 
+/// How many parts of tables a plan reads.
+pub(crate) fn scans_of(plan: &Arc<dyn ExecutionPlan>) -> usize {
+    let own = plan.downcast_ref::<ReadRows>();
+    let below = plan.children().into_iter().map(scans_of).sum::<usize>();
+    own.map_or(0, |scan| scan.scanned.parts) + below
+}
+
 /// What a host answers: a batch, or that there are no more.
 pub(crate) type Answer = std::result::Result<Option<RecordBatch>, Failure>;
 
@@ -292,6 +300,11 @@ impl OpenScan {
 
 impl Drop for OpenScan {
     fn drop(&mut self) {
+        // Release: it is done with. What is read again counts as unread for ever.
+        let unread = &self.line.shared.unread;
+        let _ = unread.fetch_update(Ordering::Release, Ordering::Relaxed, |parts| {
+            parts.checked_sub(1)
+        });
         let close = Request::Close { scan: self.scan };
         self.line.send_reader(self.part, close);
     }
@@ -336,12 +349,8 @@ impl Scans {
                 self.open.insert(scan, reading);
             }
             Request::Read { scan, reply } => {
-                let answer = match self.open.get_mut(&scan) {
-                    Some(reading) => reading.next(|batch| tables.fill(scan, batch)),
-                    None => Err("a scan that is not open".into()),
-                };
                 // Who has enough hears nothing, also of what failed.
-                let _ = reply.send(answer);
+                let _ = reply.send(self.read(tables, scan));
             }
             Request::Close { scan } => {
                 self.open.remove(&scan);
@@ -349,6 +358,19 @@ impl Scans {
             }
             Request::Ask(_) | Request::Output(..) | Request::End | Request::Done(_) => {}
         }
+    }
+
+    /// The next batch of a scan.
+    pub fn read<T: Tables + ?Sized>(&mut self, tables: &mut T, scan: u64) -> Answer {
+        match self.open.get_mut(&scan) {
+            Some(reading) => reading.next(|batch| tables.fill(scan, batch)),
+            None => Err("a scan that is not open".into()),
+        }
+    }
+
+    /// Those of somebody else who reads no more.
+    pub fn take_over(&mut self, others: Self) {
+        self.open.extend(others.open);
     }
 }
 

@@ -56,7 +56,7 @@ pub(crate) struct Shared {
     /// Numbers of transactions that have asked for one.
     pub numbers: Arc<Numbers>,
     /// What sessions are doing.
-    pub activities: Activities,
+    pub activities: Arc<Activities>,
     /// Who listens to what.
     pub channels: Channels,
     /// Schemas of temporary relations whose sessions have ended.
@@ -129,6 +129,14 @@ impl Shared {
         let left_behind = left_behind.filter(|oid| catalog.is_temporary(*oid));
         let left_behind = Mutex::new(left_behind.collect());
         let locks = Arc::<RowLocks>::default();
+        let advisory = Arc::<AdvisoryLocks>::default();
+        let activities = Arc::<Activities>::default();
+        let waits = Waits::new(
+            engine.clone(),
+            locks.clone(),
+            advisory.clone(),
+            activities.clone(),
+        );
         let shared = Arc::new(Self {
             engine: engine.clone(),
             queries: Arc::new(vellum_query::Engine::new(QUERY_MEMORY_BYTES)),
@@ -136,10 +144,10 @@ impl Shared {
             gates: GatesByOid::default(),
             oids: Oids::default(),
             numbers: Arc::new(Numbers::new(engine.clone())),
-            waits: Arc::new(Waits::new(engine, locks.clone())),
+            waits: Arc::new(waits),
             locks,
-            advisory: Arc::default(),
-            activities: Activities::default(),
+            advisory,
+            activities,
             channels: Channels::default(),
             left_behind,
             started: clock_time(),

@@ -42,8 +42,8 @@ pub(crate) use gate::{Gate, Gated, GatesByOid, Mode, Next};
 pub(crate) use kept_settings::KeptFor;
 pub(crate) use method::{CLASSES, Method, OperatorClass};
 pub(crate) use oids::{
-    Oids, check as check_sequences, next_value, remove, set_value, settle, state as sequence_state,
-    sweep,
+    Asking, Oids, check as check_sequences, next_value, remove, set_value, settle,
+    state as sequence_state, sweep,
 };
 pub(crate) use publish::Published;
 pub(crate) use relation::{

@@ -8,11 +8,16 @@
 //! value durably has its row. Who is told a value uses it, too, if the transaction that drew it wrote nothing: the commit of that waits for
 //! the commit of the row (`Taken::stored`), whoever wrote it. The row of a sequence that is gone is removed behind the commit that dropped it, or
 //! behind the rollback of the transaction that made it; what a crash leaves in between goes when the database is opened.
+//!
+//! Concurrency: what is known of a sequence is behind a latch, and so is asking the store. Nobody waits for a slot of the engine there: who finds none waits outside, where it hears of what
+//! ends its statement ([`with_slot`]), and begins again.
 
 use super::runtime::Taken;
 use super::{FIRST_USER_OID, Oid, Runtime, SequenceDefinition};
 use crate::error::{Result, SqlError};
+use crate::session::begin_hearing;
 use crate::sqlstate;
+use std::time::Duration;
 use vellum::{Database, Durability, PendingCommit, Transaction, TransactionOptions};
 use vellum_sync::Mutex;
 
@@ -41,49 +46,85 @@ const OIDS: SequenceDefinition = SequenceDefinition {
     values: 0,
 };
 
+/// Who asks the store: its engine, and what fails when its statement is to end.
+pub(crate) type Asking<'a> = (&'a Database, &'a dyn Fn() -> Result<()>);
+
+/// Runs `work`, which takes a slot of the engine at once or fails, until there was one.
+///
+/// # Errors
+/// Those of `work`; `53300` if all slots stay taken; what ends the statement.
+fn with_slot<R>((engine, look): Asking<'_>, mut work: impl FnMut() -> Result<R>) -> Result<R> {
+    loop {
+        match work() {
+            Err(error) if error.sqlstate() == sqlstate::TOO_MANY_CONNECTIONS => {
+                // For whoever comes first: what is read is read behind the latch.
+                drop(begin_hearing(engine, at_once(), look)?);
+            }
+            done => return done,
+        }
+    }
+}
+
+/// Of transactions that read or write a row of the store.
+fn at_once() -> TransactionOptions {
+    TransactionOptions::default()
+        .durability(Durability::Async)
+        .slot_timeout(Duration::ZERO)
+}
+
 impl Oids {
     /// The next two oids, of which the first is even (C3): what an enum and the type of its arrays have.
     ///
     /// # Errors
-    /// What the engine reports.
-    pub fn draw_pair(&self, engine: &Database) -> Result<Oid> {
-        let mut taken = self.drawn.lock();
+    /// What the engine reports; what ends the statement.
+    pub fn draw_pair(&self, asking: Asking<'_>) -> Result<Oid> {
         loop {
-            let first = next(engine, "oids", &OIDS, &mut taken)?;
-            if first % 2 != 0 {
-                continue;
+            let pair = with_slot(asking, || {
+                let mut taken = self.drawn.lock();
+                let first = next(asking.0, "oids", &OIDS, &mut taken)?;
+                if first % 2 != 0 {
+                    return Ok(None);
+                }
+                next(asking.0, "oids", &OIDS, &mut taken)?;
+                Ok(Some(first))
+            })?;
+            if let Some(first) = pair {
+                return Oid::try_from(first)
+                    .map_err(|_| SqlError::internal("an oid outside its range"));
             }
-            next(engine, "oids", &OIDS, &mut taken)?;
-            return Oid::try_from(first)
-                .map_err(|_| SqlError::internal("an oid outside its range"));
         }
     }
 
     /// The next oid (C3).
-    pub fn draw(&self, engine: &Database) -> Result<Oid> {
-        let mut taken = self.drawn.lock();
-        let next = next(engine, "oids", &OIDS, &mut taken)?;
-        Oid::try_from(next).map_err(|_| SqlError::internal("an oid outside its range"))
+    ///
+    /// # Errors
+    /// As above.
+    pub fn draw(&self, asking: Asking<'_>) -> Result<Oid> {
+        let drawn = || next(asking.0, "oids", &OIDS, &mut self.drawn.lock());
+        Oid::try_from(with_slot(asking, drawn)?)
+            .map_err(|_| SqlError::internal("an oid outside its range"))
     }
 }
 
 /// The next value of a sequence, and the commit that makes it last if it may not be durable yet.
 ///
 /// # Errors
-/// `2200H` at its end.
+/// `2200H` at its end; what the engine reports; what ends the statement.
 pub(crate) fn next_value(
-    engine: &Database,
+    asking: Asking<'_>,
     name: &str,
     definition: &SequenceDefinition,
     runtime: &Runtime,
 ) -> Result<(i64, Option<PendingCommit>)> {
-    let mut taken = runtime.sequence.lock();
-    let value = next(engine, name, definition, &mut taken)?;
-    let Some(taken) = &mut *taken else {
-        return Ok((value, None));
-    };
-    taken.stored.take_if(|stored| stored.is_durable());
-    Ok((value, taken.stored.clone()))
+    with_slot(asking, || {
+        let mut taken = runtime.sequence.lock();
+        let value = next(asking.0, name, definition, &mut taken)?;
+        let Some(taken) = &mut *taken else {
+            return Ok((value, None));
+        };
+        taken.stored.take_if(|stored| stored.is_durable());
+        Ok((value, taken.stored.clone()))
+    })
 }
 
 /// Where a sequence stands, as far as its store knows: what it has given out last, or what it begins with.
@@ -95,51 +136,63 @@ pub(crate) fn state(
     definition: &SequenceDefinition,
     runtime: &Runtime,
 ) -> Result<Taken> {
-    current(engine, definition, runtime.sequence.lock().as_ref())
+    with_slot((engine, &|| Ok(())), || {
+        current(engine, definition, runtime.sequence.lock().as_ref())
+    })
 }
 
 /// Sets a sequence: the next value is `value`, or what follows it if `called`. Returns the commit of that.
+///
+/// # Errors
+/// What the engine reports; what ends the statement.
 pub(crate) fn set_value(
-    engine: &Database,
+    asking: Asking<'_>,
     runtime: &Runtime,
     value: i64,
     called: bool,
     definition: &SequenceDefinition,
 ) -> Result<PendingCommit> {
-    let mut taken = runtime.sequence.lock();
     // A value that was not given out is stored as the one before it.
     let last = if called {
         Some(value)
     } else {
         value.checked_sub(definition.increment)
     };
-    let stored = write(engine, definition.values, last.unwrap_or(value))?;
-    *taken = Some(Taken {
-        last: value,
-        called,
-        ahead: 0,
-        step: definition.increment,
-        stored: Some(stored.clone()),
-    });
-    Ok(stored)
+    with_slot(asking, || {
+        let mut taken = runtime.sequence.lock();
+        let stored = write(asking.0, definition.values, last.unwrap_or(value))?;
+        *taken = Some(Taken {
+            last: value,
+            called,
+            ahead: 0,
+            step: definition.increment,
+            stored: Some(stored.clone()),
+        });
+        Ok(stored)
+    })
 }
 
 /// A sequence is about to have other bounds: the store knows of no value any more that was not given out.
+///
+/// # Errors
+/// What the engine reports; what ends the statement.
 pub(crate) fn settle(
-    engine: &Database,
+    asking: Asking<'_>,
     runtime: &Runtime,
     definition: &SequenceDefinition,
 ) -> Result<()> {
-    let mut taken = runtime.sequence.lock();
-    let Some(known) = &mut *taken else {
-        return Ok(());
-    };
-    // Whose row was removed has nothing to write.
-    if known.called && known.ahead > 0 && known.ahead <= AHEAD {
-        known.stored = Some(write(engine, definition.values, known.last)?);
-        known.ahead = 0;
-    }
-    Ok(())
+    with_slot(asking, || {
+        let mut taken = runtime.sequence.lock();
+        let Some(known) = &mut *taken else {
+            return Ok(());
+        };
+        // Whose row was removed has nothing to write.
+        if known.called && known.ahead > 0 && known.ahead <= AHEAD {
+            known.stored = Some(write(asking.0, definition.values, known.last)?);
+            known.ahead = 0;
+        }
+        Ok(())
+    })
 }
 
 /// A sequence is gone, or was started again, and the row of its values goes. Whose snapshot still has it draws from memory from then on: no row comes back.
@@ -151,20 +204,21 @@ pub(crate) fn remove(
     runtime: &Runtime,
     definition: &SequenceDefinition,
 ) -> Result<()> {
-    let mut taken = runtime.sequence.lock();
-    let current = current(engine, definition, taken.as_ref())?;
-    *taken = Some(Taken {
-        ahead: u64::MAX,
-        ..current
-    });
-    let options = TransactionOptions::default().durability(Durability::Async);
-    engine.retry_with(options, |transaction| {
-        let table = transaction.table(TABLE)?;
-        transaction
-            .delete(&table, &definition.values.to_be_bytes())
-            .map(drop)
-    })?;
-    Ok(())
+    with_slot((engine, &|| Ok(())), || {
+        let mut taken = runtime.sequence.lock();
+        let current = current(engine, definition, taken.as_ref())?;
+        *taken = Some(Taken {
+            ahead: u64::MAX,
+            ..current
+        });
+        engine.retry_with(at_once(), |transaction| {
+            let table = transaction.table(TABLE)?;
+            transaction
+                .delete(&table, &definition.values.to_be_bytes())
+                .map(drop)
+        })?;
+        Ok(())
+    })
 }
 
 /// Removes the rows that a crash has left of sequences that are gone. Nobody draws values yet.
@@ -298,7 +352,7 @@ fn step(last: i64, name: &str, definition: &SequenceDefinition) -> Result<i64> {
 }
 
 fn read(engine: &Database, oid: Oid) -> Result<Option<i64>> {
-    let transaction = engine.begin()?;
+    let transaction = engine.begin_with(at_once())?;
     let table = transaction.table(TABLE)?;
     match transaction.get(&table, &oid.to_be_bytes(), decode)? {
         None => Ok(None),
@@ -315,8 +369,7 @@ fn unreadable() -> SqlError {
 }
 
 fn write(engine: &Database, oid: Oid, last: i64) -> Result<PendingCommit> {
-    let options = TransactionOptions::default().durability(Durability::Async);
-    let ((), pending) = engine.retry_deferred(options, |transaction| {
+    let ((), pending) = engine.retry_deferred(at_once(), |transaction| {
         let table = transaction.table(TABLE)?;
         transaction.upsert(&table, &oid.to_be_bytes(), &last.to_le_bytes())?;
         Ok(())

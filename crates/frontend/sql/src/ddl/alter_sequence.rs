@@ -221,7 +221,10 @@ impl Ddl<'_> {
         last(self, definition)?;
         match restart {
             Some(value) => definition.begin = value,
-            None => settle(engine, &relation.runtime, before)?,
+            None => {
+                let look = || self.waiting.look_cancelled();
+                settle((engine, &look), &relation.runtime, before)?;
+            }
         }
         self.put_altered(relation, *definition, restart.is_some())
     }

@@ -82,7 +82,7 @@ impl Ddl<'_> {
         if let Some(expr) = default {
             domain.default = self.domain_default(&expr, &domain)?;
         }
-        let oid = self.shared.oids.draw_pair(&self.shared.engine)?;
+        let oid = self.draw_pair()?;
         for (given, expr) in checks {
             let check = self.new_check(&name, &domain, given.as_ref(), &expr)?.0;
             domain.checks.push(check);

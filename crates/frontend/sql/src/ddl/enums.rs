@@ -34,7 +34,7 @@ impl Ddl<'_> {
         };
         let (namespace, name) = self.new_name(name, false)?;
         self.check_type_free(namespace, &name, false)?;
-        let oid = self.shared.oids.draw_pair(&self.shared.engine)?;
+        let oid = self.draw_pair()?;
         let mut made: Vec<EnumLabel> = Vec::with_capacity(labels.len());
         for label in labels {
             let text = &label.value;

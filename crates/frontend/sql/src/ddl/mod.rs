@@ -204,7 +204,14 @@ impl Ddl<'_> {
     }
 
     fn draw_oid(&self) -> Result<Oid> {
-        self.shared.oids.draw(&self.shared.engine)
+        let look = || self.waiting.look_cancelled();
+        self.shared.oids.draw((&self.shared.engine, &look))
+    }
+
+    /// Of two oids that follow each other the first.
+    fn draw_pair(&self) -> Result<Oid> {
+        let look = || self.waiting.look_cancelled();
+        self.shared.oids.draw_pair((&self.shared.engine, &look))
     }
 
     /// Schema and name of what is made.

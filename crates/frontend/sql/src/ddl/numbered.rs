@@ -1,7 +1,7 @@
 //! ADD COLUMN of a column that a sequence numbers: serial, or GENERATED AS IDENTITY.
 
 use super::Ddl;
-use crate::catalog::{Default, Kind, Oid, Relation, Table, next_value};
+use crate::catalog::{Asking, Default, Kind, Oid, Relation, Table, next_value};
 use crate::error::{Result, SqlError};
 use vellum_row::{Typmod, Value, cast};
 
@@ -39,12 +39,14 @@ impl Ddl<'_> {
         };
         let ty = next.schema.columns().last().map(|column| column.ty);
         let ty = ty.ok_or_else(|| SqlError::internal("no column"))?;
-        let (engine, forms) = (&self.shared.engine, self.forms);
-        self.add_values(relation, next, |_, rows| {
+        let forms = self.forms;
+        self.add_values(relation, next, |ddl, rows| {
+            let look = || ddl.waiting.look_cancelled();
+            let asking: Asking<'_> = (&ddl.shared.engine, &look);
             for row in rows {
                 let name = &numbers.name;
                 // The column is durable behind it.
-                let (number, _) = next_value(engine, name, definition, &numbers.runtime)?;
+                let (number, _) = next_value(asking, name, definition, &numbers.runtime)?;
                 let number = Value::Int8(number);
                 row.push(cast(number.as_ref(), ty, Typmod::NONE, false, forms)?);
             }

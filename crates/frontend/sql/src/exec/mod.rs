@@ -45,6 +45,7 @@ use crate::error::{Result, SqlError};
 use crate::expr::{
     Environment, Explain, Expr, Frame, Out, Queries, Returned, RowRef, RowSet, Subresult,
 };
+use crate::general::Stands;
 use crate::lock::HeldLocks;
 use crate::plan::{Program, ProgramKind, Select, SetCall, Subquery, SubqueryKind, Writing};
 use crate::rows::Shape;
@@ -142,8 +143,10 @@ pub(crate) struct Run<'r, 'w> {
     planned: Rc<RefCell<Planned>>,
     /// What the query around this one stands at.
     pub(crate) outer: Option<&'r Frame<'r>>,
-    /// Where the statement's query stands, if it is run in pieces.
+    /// Where the statement's query stands, if a program runs it in pieces.
     pub(crate) place: Option<&'r Place>,
+    /// The same of operators: until the query has begun, as queries within it are run to their end.
+    pub(crate) stands: Cell<Option<&'r Stands>>,
 }
 
 /// What is known of queries that are planned for each row.
@@ -220,6 +223,7 @@ impl<'r, 'w> Run<'r, 'w> {
             planned: Rc::default(),
             outer: None,
             place: None,
+            stands: Cell::new(None),
         }
     }
 
@@ -264,6 +268,7 @@ impl<'r, 'w> Run<'r, 'w> {
             planned: Rc::default(),
             outer: None,
             place: None,
+            stands: Cell::new(None),
         }
     }
 

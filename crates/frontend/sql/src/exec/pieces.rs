@@ -9,7 +9,7 @@
 //! - PC2 What a row has given is passed over with that row: none of the next one is, though it gives less than it did.
 //! - PC3 The place is the one of the result that was handed out last. A piece that fails leaves those before it handed out, and the next one fails for the same row.
 //!
-//! Not here: which snapshot that is, and who asks (`session/pieces`).
+//! Not here: which snapshot that is, and who asks (`session/pieces`); queries that operators run, which stand still by themselves (`general/standing`).
 
 use super::scan::{OnRow, drain, end_of};
 use super::{Flow, Run};
@@ -125,6 +125,11 @@ impl Select {
             && matches!(self.general, None | Some(General::LargeScan))
             && !self.correlated
             && !self.is_another_each_time()
+    }
+
+    /// Whether operators run it, and may stand still between its rows.
+    pub(crate) fn may_stand(&self) -> bool {
+        self.general.is_some() && self.locks.is_empty()
     }
 }
 

@@ -173,7 +173,7 @@ impl Run<'_, '_> {
                         }
                     }
                     None => {
-                        for row in &kept.rows {
+                        for row in kept.rows.iter() {
                             flow = on_row(RowRef::Values(row))?;
                             if flow == Flow::Enough {
                                 break;
@@ -439,7 +439,16 @@ pub(crate) struct TableScan<'s> {
     /// Entries of an index with rows of its own.
     entries: Option<&'s vellum::Table>,
     ranges: VecDeque<KeyRange>,
-    cursor: Option<vellum::Cursor<'s>>,
+    /// The range that it is in.
+    within: Option<Within<'s>>,
+}
+
+/// A range of keys that is being read.
+struct Within<'s> {
+    cursor: vellum::Cursor<'s>,
+    end: Option<Vec<u8>>,
+    /// Where it stands: what it begins with, or behind the key of the row that was handed over last.
+    start: Vec<u8>,
 }
 
 impl<'r> Run<'r, '_> {
@@ -455,9 +464,25 @@ impl<'r> Run<'r, '_> {
     where
         'r: 's,
     {
+        let ranges = self.key_ranges(shape, access)?.into();
+        self.table_scan_in(shape, access, ranges)
+    }
+
+    /// The same in these ranges of the path.
+    ///
+    /// # Errors
+    /// Storage errors.
+    pub(crate) fn table_scan_in<'s>(
+        &'s self,
+        shape: &'s Shape,
+        access: &Access,
+        ranges: VecDeque<KeyRange>,
+    ) -> Result<TableScan<'s>>
+    where
+        'r: 's,
+    {
         let table = shape.table();
         let storage = table.storage.table(self.transaction)?;
-        let ranges = self.key_ranges(shape, access)?.into();
         let mut scan = TableScan::of_ranges(self.transaction, storage, ranges);
         if let Some(number) = access.index
             && let Some(entries) = &table.indexes[number].storage
@@ -501,8 +526,17 @@ impl<'s> TableScan<'s> {
             storage,
             entries: None,
             ranges,
-            cursor: None,
+            within: None,
         }
+    }
+
+    /// What has not been read of its ranges.
+    pub fn left(self) -> VecDeque<KeyRange> {
+        let mut left = self.ranges;
+        if let Some(Within { start, end, .. }) = self.within {
+            left.push_front(KeyRange { start, end });
+        }
+        left
     }
 }
 
@@ -514,17 +548,20 @@ impl TableScan<'_> {
     /// Storage errors; what `work` returns.
     pub fn each(&mut self, mut work: impl FnMut(&[u8], &[u8]) -> Result<Flow>) -> Result<Flow> {
         loop {
-            let Some(cursor) = &mut self.cursor else {
+            let Some(within) = &mut self.within else {
                 let Some(range) = self.ranges.pop_front() else {
                     return Ok(Flow::More);
                 };
-                let range = (Bound::Included(range.start.as_slice()), end_of(&range));
+                let bounds = (Bound::Included(range.start.as_slice()), end_of(&range));
                 let table = self.entries.unwrap_or(self.storage);
-                self.cursor = Some(self.transaction.cursor(table, range)?);
+                let cursor = self.transaction.cursor(table, bounds)?;
+                let KeyRange { start, end } = range;
+                self.within = Some(Within { cursor, end, start });
                 continue;
             };
             let (transaction, storage) = (self.transaction, self.storage);
             let by_index = self.entries.is_some();
+            let Within { cursor, start, .. } = within;
             let ended = cursor.try_for_each(|key, value| {
                 let done = if by_index {
                     row_of_entry(transaction, storage, key, value, &mut work)
@@ -533,12 +570,16 @@ impl TableScan<'_> {
                 };
                 match done {
                     Ok(Flow::More) => ControlFlow::Continue(()),
-                    done => ControlFlow::Break(done),
+                    done => {
+                        key.clone_into(start);
+                        start.push(0);
+                        ControlFlow::Break(done)
+                    }
                 }
             })?;
             match ended {
                 ControlFlow::Break(done) => return done,
-                ControlFlow::Continue(()) => self.cursor = None,
+                ControlFlow::Continue(()) => self.within = None,
             }
         }
     }

@@ -39,6 +39,7 @@ impl Run<'_, '_> {
             && (self.outer.is_none() && self.place.is_none() || !reason.has_program())
         {
             let (told, room) = (Cell::new(false), self.room());
+            let in_pieces = self.stands.get().is_some();
             let done = self.general(select, &mut |row| {
                 told.set(true);
                 each(row)
@@ -47,7 +48,11 @@ impl Run<'_, '_> {
                 // Slower than operators would be, and the same rows.
                 Err(none) if is_unplanned(&none) && reason.has_program() && !told.get() => {
                     self.set_room(room);
-                    self.by_program(select, each, &told)
+                    if !in_pieces {
+                        return self.by_program(select, each, &told);
+                    }
+                    // It has no place to stand at.
+                    self.by_program(select, &mut |row| each(row).map(|_| Flow::More), &told)
                 }
                 done => done,
             };

@@ -6,13 +6,15 @@ use crate::system::Definition;
 use std::cell::RefCell;
 use std::hash::{DefaultHasher, Hasher};
 use std::rc::Rc;
+use std::sync::Arc;
 use vellum_base::maps::HashMap;
 use vellum_row::{Value, ValueRef, hash};
 
 /// Rows in memory.
 #[derive(Debug, Default)]
 pub(crate) struct KeptRows {
-    pub rows: Vec<Vec<Value>>,
+    /// Shared with queries of operators that stand still, and are of no session's thread meanwhile.
+    pub rows: Arc<Vec<Vec<Value>>>,
     /// By column, once rows were looked up by it: numbers of rows by the hash of their value.
     by_column: RefCell<HashMap<usize, Rc<HashMap<u64, Vec<usize>>>>>,
 }
@@ -30,7 +32,7 @@ impl KeptRows {
     /// These rows.
     pub fn new(rows: Vec<Vec<Value>>) -> Rc<Self> {
         Rc::new(Self {
-            rows,
+            rows: Arc::new(rows),
             by_column: RefCell::default(),
         })
     }

@@ -3,13 +3,13 @@
 use super::function::{AskedFor, AskedOf, Question, Test};
 use super::parts::{PartTables, Parted, placed};
 use super::sieve::Sieve;
+use super::standing::{Stood, StoodAt};
 use crate::error::{Result, SqlError};
-use crate::exec::{Each, Flow, KeptRows, Run, TableScan};
+use crate::exec::{Each, Flow, Run, TableScan};
 use crate::expr::{Out, Returned, RowRef, RowTest};
 use crate::plan::Access;
 use crate::rows::Shape;
 use std::any::Any;
-use std::rc::Rc;
 use std::sync::Arc;
 use vellum_base::maps::HashMap;
 use vellum_query::{Batch, Failure, Host, Part, Tables};
@@ -17,16 +17,16 @@ use vellum_row::{FixedPlace, Type, Value, ValueRef};
 
 /// What is scanned.
 #[derive(Debug)]
-pub(super) enum SourceRows<'t> {
+pub(super) enum SourceRows {
     Table {
-        shape: &'t Arc<Shape>,
+        shape: Arc<Shape>,
         access: Access,
         /// Conditions of the table alone.
         sieve: Sieve,
     },
     /// A large table, in parts.
     Parted(Arc<Parted>),
-    Kept(Rc<KeptRows>),
+    Kept(Arc<Vec<Vec<Value>>>),
     Series {
         from: i64,
         to: i64,
@@ -38,7 +38,7 @@ pub(super) enum SourceRows<'t> {
 /// The sources of a query, and what is asked for each row.
 #[derive(Debug, Default)]
 pub(super) struct Sources<'t> {
-    pub scans: Vec<SourceRows<'t>>,
+    pub scans: Vec<SourceRows>,
     pub asked: Vec<AskedFor<'t>>,
 }
 
@@ -52,8 +52,6 @@ struct Open<'s> {
 
 enum Position<'s> {
     Table(Box<TableScan<'s>>),
-    /// By [`PartTables`].
-    Parted,
     Kept(usize),
     Series(Option<i64>),
 }
@@ -61,12 +59,15 @@ enum Position<'s> {
 /// Serves the operators of one query.
 pub(super) struct StatementHost<'h, 'r, 'w, 'e> {
     run: &'h Run<'r, 'w>,
-    sources: &'h Sources<'h>,
+    scans: &'h [SourceRows],
+    asked: &'h [AskedFor<'h>],
     open: HashMap<u64, Open<'h>>,
     /// Parts that no reader reads.
     parts: PartTables<'h>,
     each: &'h mut Each<'e>,
     flow: Flow,
+    /// Enough is not enough: it cannot stand still.
+    to_its_end: bool,
 }
 
 impl Sources<'_> {
@@ -84,18 +85,81 @@ impl Sources<'_> {
 impl<'h, 'r, 'w, 'e> StatementHost<'h, 'r, 'w, 'e> {
     pub fn new(
         run: &'h Run<'r, 'w>,
-        sources: &'h Sources<'h>,
+        (scans, asked): (&'h [SourceRows], &'h [AskedFor<'h>]),
         parted: &'h [Option<Arc<Parted>>],
         each: &'h mut Each<'e>,
     ) -> Self {
         Self {
             run,
-            sources,
+            scans,
+            asked,
             open: HashMap::default(),
-            parts: PartTables::new(run.transaction, parted, Box::new(|| run.step())),
+            parts: PartTables::new(
+                run.transaction,
+                parted,
+                Box::new(|| run.step().map(|()| Flow::More)),
+            ),
             each,
             flow: Flow::More,
+            to_its_end: false,
         }
+    }
+
+    /// From now on it tells all rows, whether they are wanted or not.
+    pub fn goes_to_its_end(&mut self) {
+        self.to_its_end = true;
+    }
+
+    /// Goes on with scans where they stood.
+    ///
+    /// # Errors
+    /// Storage errors.
+    pub fn open_again(&mut self, stood: HashMap<u64, Stood>) -> Result<()> {
+        let (run, scans) = (self.run, self.scans);
+        for (scan, stood) in stood {
+            let at = match (stood.at, scans.get(stood.source)) {
+                (StoodAt::Part(ranges), _) => {
+                    let columns = (stood.columns, stood.left);
+                    self.parts.open_in(scan, stood.source, ranges, columns)?;
+                    continue;
+                }
+                (StoodAt::Table(ranges), Some(SourceRows::Table { shape, access, .. })) => {
+                    let scan = run.table_scan_in(shape, access, ranges)?;
+                    Position::Table(Box::new(scan))
+                }
+                (StoodAt::Kept(at), _) => Position::Kept(at),
+                (StoodAt::Series(next), _) => Position::Series(next),
+                (StoodAt::Table(_), _) => return Err(SqlError::internal("a scan of nothing")),
+            };
+            let open = Open {
+                source: stood.source,
+                columns: stood.columns,
+                left: stood.left,
+                at,
+            };
+            self.open.insert(scan, open);
+        }
+        Ok(())
+    }
+
+    /// Where its scans stand; it has none open then.
+    pub fn leave(&mut self) -> HashMap<u64, Stood> {
+        let mut left = self.parts.leave();
+        for (scan, open) in self.open.drain() {
+            let at = match open.at {
+                Position::Table(scan) => StoodAt::Table(scan.left()),
+                Position::Kept(at) => StoodAt::Kept(at),
+                Position::Series(next) => StoodAt::Series(next),
+            };
+            let stood = Stood {
+                source: open.source,
+                columns: open.columns,
+                left: open.left,
+                at,
+            };
+            left.insert(scan, stood);
+        }
+        left
     }
 
     /// Whether whoever takes the rows wants more.
@@ -103,22 +167,24 @@ impl<'h, 'r, 'w, 'e> StatementHost<'h, 'r, 'w, 'e> {
         self.flow
     }
 
-    fn begin(&self, source: usize) -> Result<Position<'h>> {
-        let scan = self.sources.scans.get(source);
+    /// Where a scan begins; none if it is of a part.
+    fn begin(&self, source: usize) -> Result<Option<Position<'h>>> {
+        let scan = self.scans.get(source);
         Ok(
             match scan.ok_or_else(|| SqlError::internal("a scan of nothing"))? {
                 SourceRows::Table { shape, access, .. } => {
-                    Position::Table(Box::new(self.run.table_scan(shape, access)?))
+                    let scan = self.run.table_scan(shape, access)?;
+                    Some(Position::Table(Box::new(scan)))
                 }
-                SourceRows::Parted(_) => Position::Parted,
-                SourceRows::Kept(_) => Position::Kept(0),
-                SourceRows::Series { from, .. } => Position::Series(Some(*from)),
+                SourceRows::Parted(_) => None,
+                SourceRows::Kept(_) => Some(Position::Kept(0)),
+                SourceRows::Series { from, .. } => Some(Position::Series(Some(*from))),
             },
         )
     }
 
     fn fill_from(&self, open: &mut Open<'h>, batch: &mut Batch) -> Result<()> {
-        match (&mut open.at, &self.sources.scans[open.source]) {
+        match (&mut open.at, &self.scans[open.source]) {
             (Position::Table(scan), SourceRows::Table { shape, sieve, .. }) => {
                 let schema = &shape.table().schema;
                 if open.left == 0 || batch.is_full() {
@@ -145,7 +211,7 @@ impl<'h, 'r, 'w, 'e> StatementHost<'h, 'r, 'w, 'e> {
             }
             (Position::Kept(at), SourceRows::Kept(kept)) => {
                 while open.left > 0 && !batch.is_full() {
-                    let Some(row) = kept.rows.get(*at) else {
+                    let Some(row) = kept.get(*at) else {
                         break;
                     };
                     let columns = open.columns.iter();
@@ -186,7 +252,7 @@ impl<'h, 'r, 'w, 'e> StatementHost<'h, 'r, 'w, 'e> {
 
     /// The value of what is asked for, for a row of the query around it.
     fn subquery(&self, number: usize, row: &[Value]) -> Result<Value> {
-        let asked = self.sources.asked.get(number);
+        let asked = self.asked.get(number);
         let asked = asked.ok_or_else(|| SqlError::internal("a subquery of nothing"))?;
         let (read, rest) = row.split_at(asked.places.len());
         // What it does not read it does not look at.
@@ -230,13 +296,12 @@ impl Tables for StatementHost<'_, '_, '_, '_> {
         columns: &[usize],
         limit: Option<usize>,
     ) -> std::result::Result<(), Failure> {
-        let at = self.begin(source)?;
-        if let Position::Parted = at {
+        let Some(at) = self.begin(source)? else {
             return self.parts.open(scan, source, part, columns, limit);
-        }
+        };
         let open = Open {
             source,
-            columns: match self.sources.scans.get(source) {
+            columns: match self.scans.get(source) {
                 Some(SourceRows::Table { shape, .. }) => placed(shape, columns),
                 _ => columns.iter().map(|column| (*column, None)).collect(),
             },
@@ -290,6 +355,9 @@ impl Host for StatementHost<'_, '_, '_, '_> {
     fn row(&mut self, row: &[ValueRef<'_>]) -> std::result::Result<vellum_query::Flow, Failure> {
         let row: Vec<Out<'_>> = row.iter().map(|value| Out::Lent(*value)).collect();
         self.flow = (self.each)(&row)?;
+        if self.to_its_end {
+            self.flow = Flow::More;
+        }
         Ok(match self.flow {
             Flow::More => vellum_query::Flow::More,
             Flow::Enough => vellum_query::Flow::Enough,

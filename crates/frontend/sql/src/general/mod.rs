@@ -19,10 +19,12 @@ mod outside;
 mod parts;
 mod shape;
 mod sieve;
+mod standing;
 mod term;
 mod translate;
 mod windows;
 
+pub(crate) use standing::Stands;
 pub(crate) use translate::STEPS_MAX;
 
 use crate::error::{Result, SqlError};
@@ -30,10 +32,12 @@ use crate::exec::{Each, Flow, Run};
 use crate::expr::{Explain, Out};
 use crate::plan::Select;
 use crate::sqlstate;
-use host::StatementHost;
+use host::{Sources, StatementHost};
+use standing::{LeftOpen, Standing};
 use std::cell::Cell;
 use translate::{Subqueries, Translation};
-use vellum_query::{Error, Failure, Joins, Limits, Line};
+use vellum_base::maps::HashMap;
+use vellum_query::{Error, Failure, Joins, Limits, Line, Reader, Served};
 use vellum_row::ValueRef;
 
 /// How many times `work_mem` a query may have whose joins do not fit into it: as much as PostgreSQL gives to four joins by hash, twice `work_mem` each.
@@ -49,8 +53,20 @@ impl Run<'_, '_> {
     /// # Errors
     /// The statement's.
     pub(crate) fn general(&self, select: &Select, each: &mut Each<'_>) -> Result<Flow> {
+        if let Some(stands) = self.stands.take() {
+            // Unless it comes to stand still.
+            stands.end();
+            let done = match stands.take() {
+                Some(standing) => {
+                    let nobody = (Vec::new(), &LeftOpen::default());
+                    self.serve(standing, nobody, stands, each).map_err(told)
+                }
+                None => self.by_operators(select, Some(stands), each),
+            };
+            return done;
+        }
         if select.locks.is_empty() {
-            return self.by_operators(select, each);
+            return self.by_operators(select, None, each);
         }
         let limit = self.count_of(select.limit.as_ref(), &select.subqueries, "LIMIT")?;
         let offset = self.count_of(select.offset.as_ref(), &select.subqueries, "OFFSET")?;
@@ -59,7 +75,7 @@ impl Run<'_, '_> {
             return Ok(Flow::More);
         }
         let mut stopped = Flow::More;
-        self.by_operators(select, &mut |row| {
+        self.by_operators(select, None, &mut |row| {
             let (row, keys) = row.split_at(select.types.len());
             // Behind the sort and before the limit: what is not returned is not locked.
             if !self.lock_keys(select, |number| key_in(keys.get(number)?))? {
@@ -76,44 +92,48 @@ impl Run<'_, '_> {
         Ok(stopped)
     }
 
-    /// The rows of a query that DataFusion's operators make; of one that locks rows those that may be locked, as [`Translation::top`] says.
-    fn by_operators(&self, select: &Select, each: &mut Each<'_>) -> Result<Flow> {
+    /// The rows of a query that DataFusion's operators make; of one that locks rows those that may be locked, as [`Translation::top`] says. It may come to stand still where
+    /// that can be noted.
+    fn by_operators(
+        &self,
+        select: &Select,
+        stands: Option<&Stands>,
+        each: &mut Each<'_>,
+    ) -> Result<Flow> {
         let heard = Cell::new(false);
         let mut each = |row: &[Out<'_>]| {
             heard.set(true);
             each(row)
         };
         let room = self.room();
-        let mut run = |joins, times| {
+        let mut run = |joins, memory_bytes| {
             self.set_room(room);
-            // `1`: as it was set.
-            let memory_bytes = match times {
-                1 => room.memory,
-                _ => room.memory.saturating_mul(times).max(AGAIN_LEAST),
-            };
             let limits = Limits {
                 memory_bytes,
                 joins,
             };
             if !self.is_known_unplanned(select) {
-                match self.general_with(select, Subqueries::Joined, limits, &mut each) {
+                match self.general_with(select, Subqueries::Joined, limits, stands, &mut each) {
                     Err(Error::Unplanned(_)) => self.note_unplanned(select),
                     done => return done,
                 }
             }
-            self.general_with(select, Subqueries::Asked, limits, &mut each)
+            self.general_with(select, Subqueries::Asked, limits, stands, &mut each)
         };
-        let mut done = run(Joins::Hashed, 1);
-        for (joins, times) in [
-            (Joins::Hashed, JOIN_MEMORY),
-            (Joins::Sorted, 1),
-            (Joins::Sorted, JOIN_MEMORY),
-        ] {
+        let mut done = run(Joins::Hashed, room.memory);
+        let more = room.memory.saturating_mul(JOIN_MEMORY).max(AGAIN_LEAST);
+        let mut again = vec![
+            (Joins::Hashed, more),
+            (Joins::Sorted, room.memory.max(AGAIN_LEAST)),
+            (Joins::Sorted, more),
+        ];
+        again.dedup();
+        for (joins, memory_bytes) in again {
             // A side of a join that does not fit: PostgreSQL would have it in files, too.
             if !matches!(done, Err(Error::Memory(_))) || !self.queries.spills() || heard.get() {
                 break;
             }
-            done = run(joins, times);
+            done = run(joins, memory_bytes);
         }
         done.map_err(told)
     }
@@ -123,6 +143,7 @@ impl Run<'_, '_> {
         select: &Select,
         subqueries: Subqueries,
         limits: Limits,
+        stands: Option<&Stands>,
         each: &mut Each<'_>,
     ) -> std::result::Result<Flow, Error> {
         let (line, requests) = Line::new();
@@ -145,9 +166,26 @@ impl Run<'_, '_> {
         }
         let shared = (parts > 0).then(|| self.transaction.share());
         let shared = shared.transpose().map_err(|error| failed(error.into()))?;
-        let readers = parts::readers(self.engine, shared.as_ref(), &parted, parts);
+        let left = LeftOpen::default();
+        let readers = parts::readers(self.engine, shared.as_ref(), &parted, parts, &left);
         let readers = readers.map_err(failed)?;
-        let mut host = StatementHost::new(self, &sources, &parted, each);
+        let Sources { scans, asked } = sources;
+        if let Some(stands) = stands.filter(|_| asked.is_empty()) {
+            let line = (requests, line);
+            let running = self.queries.start(&relation, line, limits, readers.len())?;
+            let standing = Standing {
+                running,
+                scans,
+                parted: parted.clone(),
+                open: HashMap::default(),
+            };
+            return self.serve(Box::new(standing), (readers, &left), stands, each);
+        }
+        let mut host =
+            StatementHost::new(self, (scans.as_slice(), asked.as_slice()), &parted, each);
+        if stands.is_some() {
+            host.goes_to_its_end();
+        }
         let line = (requests, line);
         match explain {
             None => self
@@ -159,6 +197,39 @@ impl Run<'_, '_> {
                     .analyze(&relation, line, limits, &mut host, readers)?;
                 lines.borrow_mut().extend(told);
             }
+        }
+        Ok(host.flow())
+    }
+
+    /// Runs a query until its rows are enough, and has it stand still then, if it may.
+    fn serve(
+        &self,
+        mut standing: Box<Standing>,
+        (readers, left): (Vec<Box<dyn Reader + '_>>, &LeftOpen),
+        stands: &Stands,
+        each: &mut Each<'_>,
+    ) -> std::result::Result<Flow, Error> {
+        let open = std::mem::take(&mut standing.open);
+        let Standing {
+            running,
+            scans,
+            parted,
+            ..
+        } = &mut *standing;
+        let mut host = StatementHost::new(self, (scans.as_slice(), &[]), parted, each);
+        host.open_again(open).map_err(failed)?;
+        if let Served::Stands = running.serve(&mut host, readers)? {
+            let left = std::mem::take(&mut *left.lock());
+            host.open_again(left).map_err(failed)?;
+            if self.queries.may_stand(running)? {
+                let open = host.leave();
+                drop(host);
+                standing.open = open;
+                stands.keep(standing);
+                return Ok(Flow::Enough);
+            }
+            host.goes_to_its_end();
+            running.serve(&mut host, Vec::new())?;
         }
         Ok(host.flow())
     }

@@ -10,6 +10,7 @@ use super::function::Alone;
 use super::host::SourceRows;
 use super::shape::kind_of;
 use super::sieve::Sieve;
+use super::standing::{LeftOpen, Stood, StoodAt};
 use super::translate::{Level, Translation, built};
 use crate::error::{Result, SqlError};
 use crate::exec::{Flow, TableScan};
@@ -147,15 +148,15 @@ pub(super) struct PartTables<'s> {
     transaction: &'s Transaction,
     sources: &'s [Option<Arc<Parted>>],
     open: HashMap<u64, Open<'s>>,
-    /// Is called again and again while rows are read: fails when the statement is to end.
-    step: Box<dyn Fn() -> Result<()> + 's>,
+    /// Is called again and again while rows are read: fails when the statement is to end, and has enough when it stands still.
+    step: Box<dyn Fn() -> Result<Flow> + 's>,
 }
 
 impl<'s> PartTables<'s> {
     pub fn new(
         transaction: &'s Transaction,
         sources: &'s [Option<Arc<Parted>>],
-        step: Box<dyn Fn() -> Result<()> + 's>,
+        step: Box<dyn Fn() -> Result<Flow> + 's>,
     ) -> Self {
         Self {
             transaction,
@@ -170,11 +171,48 @@ impl<'s> PartTables<'s> {
         found.ok_or_else(|| SqlError::internal("a part of a table that has none"))
     }
 
+    /// Reads these columns of so many rows in these ranges.
+    ///
+    /// # Errors
+    /// Storage errors.
+    pub fn open_in(
+        &mut self,
+        scan: u64,
+        source: usize,
+        ranges: VecDeque<KeyRange>,
+        (columns, left): (Vec<(usize, Option<FixedPlace>)>, usize),
+    ) -> Result<()> {
+        let parted = self.parted(source)?;
+        let storage = parted.shape.table().storage.table(self.transaction)?;
+        let open = Open {
+            source,
+            columns,
+            left,
+            scan: TableScan::of_ranges(self.transaction, storage, ranges),
+        };
+        self.open.insert(scan, open);
+        Ok(())
+    }
+
+    /// Where its scans stand; it has none open then.
+    pub fn leave(&mut self) -> HashMap<u64, Stood> {
+        let stood = |(scan, open): (u64, Open<'_>)| {
+            let stood = Stood {
+                source: open.source,
+                columns: open.columns,
+                left: open.left,
+                at: StoodAt::Part(open.scan.left()),
+            };
+            (scan, stood)
+        };
+        self.open.drain().map(stood).collect()
+    }
+
     fn fill_from(
         parted: &Parted,
         open: &mut Open<'_>,
         batch: &mut Batch,
-        step: &dyn Fn() -> Result<()>,
+        step: &dyn Fn() -> Result<Flow>,
     ) -> Result<()> {
         let schema = &parted.shape.table().schema;
         let alone = &parted.alone;
@@ -190,9 +228,8 @@ impl<'s> PartTables<'s> {
         let mut steps = 0;
         let flow = scan.each(|key, bytes| {
             steps += 1;
-            if steps % STEPS == 0 {
-                step()?;
-            }
+            // Behind this row, if it has enough: where it stands is behind the last one that it was handed.
+            let enough = steps % STEPS == 0 && step()? == Flow::Enough;
             let row = schema.view(bytes)?;
             if !parted.sieve.is_empty() {
                 let frame = Frame {
@@ -206,14 +243,14 @@ impl<'s> PartTables<'s> {
                     queries: None,
                 };
                 if !parted.sieve.passes(row, &frame)? {
-                    return Ok(Flow::More);
+                    return Ok(Flow::enough_if(enough));
                 }
             }
             let pushed = batch.push_stored(row, columns, key);
             if pushed.map_err(super::carried)? {
                 *left -= 1;
             }
-            Ok(Flow::enough_if(*left == 0 || batch.is_full()))
+            Ok(Flow::enough_if(enough || *left == 0 || batch.is_full()))
         })?;
         if flow == Flow::More {
             *left = 0;
@@ -233,16 +270,9 @@ impl Tables for PartTables<'_> {
     ) -> std::result::Result<(), Failure> {
         let parted = self.parted(source)?;
         let ranges = parted.ranges.iter().skip(part.number).step_by(part.of);
-        let ranges: VecDeque<KeyRange> = ranges.cloned().collect();
-        let storage = parted.shape.table().storage.table(self.transaction)?;
-        let open = Open {
-            source,
-            columns: placed(&parted.shape, columns),
-            left: limit.unwrap_or(usize::MAX),
-            scan: TableScan::of_ranges(self.transaction, storage, ranges),
-        };
-        self.open.insert(scan, open);
-        Ok(())
+        let columns = placed(&parted.shape, columns);
+        let left = limit.unwrap_or(usize::MAX);
+        Ok(self.open_in(scan, source, ranges.cloned().collect(), (columns, left))?)
     }
 
     fn fill(&mut self, scan: u64, batch: &mut Batch) -> std::result::Result<(), Failure> {
@@ -272,6 +302,7 @@ pub(super) fn placed(shape: &Shape, columns: &[usize]) -> Vec<(usize, Option<Fix
 pub(super) struct PartReader<'s> {
     follower: Follower<'s>,
     sources: &'s [Option<Arc<Parted>>],
+    left: LeftOpen,
 }
 
 impl Reader for PartReader<'_> {
@@ -280,26 +311,32 @@ impl Reader for PartReader<'_> {
         let line = line.map(|parted| parted.alone.0.line.clone());
         let step = move || match line.as_ref().is_some_and(Line::is_over) {
             true => Err(SqlError::internal("the statement has ended")),
-            false => Ok(()),
+            false => Ok(Flow::enough_if(line.as_ref().is_some_and(Line::stands))),
         };
-        let step = Box::new(step);
-        serve(&mut PartTables::new(&self.follower, self.sources, step));
+        let mut tables = PartTables::new(&self.follower, self.sources, Box::new(step));
+        serve(&mut tables);
+        self.left.lock().extend(tables.leave());
     }
 }
 
-/// Who reads the parts, as many as there are slots for; without any the statement's own thread does.
+/// Who reads the parts, as many as there are slots for; without any the statement's own thread does. They leave in `left` what they have open when they end.
 pub(super) fn readers<'s>(
     database: &Database,
     shared: Option<&'s SharedSnapshot<'_>>,
     sources: &'s [Option<Arc<Parted>>],
     parts: usize,
+    left: &LeftOpen,
 ) -> Result<Vec<Box<dyn Reader + 's>>> {
     let mut readers: Vec<Box<dyn Reader + 's>> = Vec::new();
     if let Some(shared) = shared {
         while readers.len() < parts
             && let Some(follower) = database.follow(shared)?
         {
-            readers.push(Box::new(PartReader { follower, sources }));
+            readers.push(Box::new(PartReader {
+                follower,
+                sources,
+                left: left.clone(),
+            }));
         }
     }
     Ok(readers)

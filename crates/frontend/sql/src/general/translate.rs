@@ -170,7 +170,13 @@ impl<'t, 'r, 'w> Translation<'t, 'r, 'w> {
         };
         let kinds = select.types.iter().map(|ty| (*ty).into());
         let name = "locked".to_owned();
-        self.scan(SourceRows::Kept(rows), name, kinds.collect(), None, 1)
+        self.scan(
+            SourceRows::Kept(rows.rows.clone()),
+            name,
+            kinds.collect(),
+            None,
+            1,
+        )
     }
 
     fn nested(&mut self, select: &'t Select, top: bool) -> Result<Relation> {
@@ -497,7 +503,7 @@ impl<'t, 'r, 'w> Translation<'t, 'r, 'w> {
             SourceKind::Nothing => return Ok((built(Relation::one_row())?, estimate)),
             SourceKind::Query(select) if select.is_row_by_row() => {
                 self.check_before(select, 0)?;
-                let rows = SourceRows::Kept(self.run.rows_by_program(select)?);
+                let rows = SourceRows::Kept(self.run.rows_by_program(select)?.rows.clone());
                 let kinds = select.types.iter().map(|ty| (*ty).into());
                 (rows, "lateral".to_owned(), kinds.collect())
             }
@@ -526,7 +532,7 @@ impl<'t, 'r, 'w> Translation<'t, 'r, 'w> {
                 let schema = &shape.table().schema;
                 let (sieve, _) = Sieve::new(schema, &self.away.params, conditions, |_| true);
                 let rows = SourceRows::Table {
-                    shape,
+                    shape: shape.clone(),
                     access,
                     sieve,
                 };
@@ -535,17 +541,17 @@ impl<'t, 'r, 'w> Translation<'t, 'r, 'w> {
             SourceKind::Recursive(recursive) => {
                 self.check_before(&recursive.base, 0)?;
                 self.check_before(&recursive.step, 0)?;
-                let rows = SourceRows::Kept(self.run.recursive_rows(recursive)?);
+                let rows = SourceRows::Kept(self.run.recursive_rows(recursive)?.rows.clone());
                 let kinds = recursive.base.types.iter().map(|ty| (*ty).into());
                 (rows, "recursive".to_owned(), kinds.collect())
             }
             SourceKind::Work { number, types } => {
-                let rows = SourceRows::Kept(self.run.work(*number)?);
+                let rows = SourceRows::Kept(self.run.work(*number)?.rows.clone());
                 let kinds = types.iter().map(|ty| (*ty).into());
                 (rows, "work".to_owned(), kinds.collect())
             }
             SourceKind::System(definition) => {
-                let rows = SourceRows::Kept(self.run.system_rows(definition)?);
+                let rows = SourceRows::Kept(self.run.system_rows(definition)?.rows.clone());
                 let kinds = definition.columns.iter().map(|column| column.ty.into());
                 (rows, definition.name.to_owned(), kinds.collect())
             }
@@ -563,7 +569,7 @@ impl<'t, 'r, 'w> Translation<'t, 'r, 'w> {
                         step,
                         ty: *ty,
                     },
-                    _ => SourceRows::Kept(KeptRows::new(Vec::new())),
+                    _ => SourceRows::Kept(Arc::default()),
                 };
                 (rows, "generate_series".to_owned(), vec![(*ty).into()])
             }
@@ -572,7 +578,7 @@ impl<'t, 'r, 'w> Translation<'t, 'r, 'w> {
                 let types = calls.iter().flat_map(|call| &call.types);
                 let mut kinds: Vec<_> = types.map(|ty| (*ty).into()).collect();
                 kinds.extend(ordinality.then_some(Kind::from(Type::Int8)));
-                let rows = SourceRows::Kept(KeptRows::new(rows));
+                let rows = SourceRows::Kept(Arc::new(rows));
                 (rows, "function".to_owned(), kinds)
             }
             SourceKind::Function { .. } => {
@@ -589,7 +595,7 @@ impl<'t, 'r, 'w> Translation<'t, 'r, 'w> {
     /// The rows of a source that is read in so many parts.
     pub(super) fn scan(
         &mut self,
-        rows: SourceRows<'t>,
+        rows: SourceRows,
         name: String,
         kinds: Vec<Kind>,
         expected: Option<Expected>,

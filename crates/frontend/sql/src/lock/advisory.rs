@@ -412,13 +412,15 @@ impl HeldAdvisory {
             };
             let held_by = transactions(&holders);
             let behind = held_by.iter().copied().chain(transactions(&before));
-            let entered = waits.waits_elsewhere(self.own, WaitsAt::Advisory, behind.collect());
+            let at = WaitsAt::Advisory(self.session);
+            let entered = waits.waits_elsewhere(self.own, at, behind.collect());
             let past = entered.is_err() && !before.is_empty();
             if past {
-                waits.counted(waits.waits_elsewhere(self.own, WaitsAt::Advisory, held_by))?;
+                waits.counted(waits.waits_elsewhere(self.own, at, held_by))?;
             } else {
                 waits.counted(entered)?;
             }
+            vellum_sync::test_point!("advisory: a wait is entered");
             entries = self.locks.entries.lock();
             if past {
                 let entry = entries.entry(lock.key).or_default();

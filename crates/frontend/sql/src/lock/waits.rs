@@ -6,17 +6,18 @@
 //! - W2 A circle is found when its last wait is entered: entering and looking for it is one step under the latch. The one that
 //!   closes it gives up, as in PostgreSQL, where it is the first whose `deadlock_timeout` finds the circle.
 //! - W3 Nobody gives up for a circle that goes over one who waits politely, behind others that only wait: that one goes past them instead.
-//! - W4 Nobody gives up for a wait that is over and whose waiter has not looked again yet: whoever closes a circle asks for each wait for rows in it whether it still holds. What was in
-//!   the way may be gone though its transaction goes on: a version that was reverted with its statement, or with a savepoint, and a lock that was given back.
+//! - W4 Nobody gives up for a wait that is over and whose waiter has not looked again yet: whoever closes a circle asks for each wait for rows or for a number in it whether it still holds.
+//!   What was in the way may be gone though its transaction goes on: a version that was reverted with its statement, or with a savepoint, and a lock that was given back.
 //!
 //! Concurrency: one latch for all waits; an end takes it only while somebody waits. A Dekker pair: a waiter counts itself, fences, then looks
 //! at the engine; an ending transaction has ended in the engine, fences, then looks at the count. Who reverts a part of itself notes it under the latch, behind the reverting and
-//! before it waits itself: whoever has met one of those versions either finds the note when it enters its wait, or is rung.
+//! before it waits itself: whoever has met one of those versions either finds the note when it enters its wait, or is rung. The latches of the tables of locks and of what sessions do are
+//! taken under it, never the other way round.
 
-use super::{Obstacle, RowLocks, RowName};
+use super::{AdvisoryLocks, Obstacle, RowLocks, RowName};
 use crate::catalog::{Mode, Oid};
 use crate::error::{Result, SqlError};
-use crate::session::{Waiting, clock_time};
+use crate::session::{Activities, Waiting, clock_time};
 use crate::sqlstate;
 use std::ops::Range;
 use std::sync::Arc;
@@ -35,6 +36,8 @@ const LOOK: Duration = Duration::from_millis(20);
 pub(crate) struct Waits {
     engine: Database,
     locks: Arc<RowLocks>,
+    advisory: Arc<AdvisoryLocks>,
+    activities: Arc<Activities>,
     count: AtomicU32,
     /// Circles that ended a transaction.
     circles: AtomicU64,
@@ -79,8 +82,8 @@ pub(crate) enum WaitsAt {
     Rows,
     /// The gate of a relation, a type, a schema, an extension or a role, to hold it so.
     Gate(Oid, Mode),
-    /// An advisory lock: the table of these knows which.
-    Advisory,
+    /// An advisory lock, for a session: the table of these knows which.
+    Advisory(u64),
 }
 
 /// A wait as others see it.
@@ -119,10 +122,17 @@ enum Manners {
 
 impl Waits {
     /// Nobody.
-    pub fn new(engine: Database, locks: Arc<RowLocks>) -> Self {
+    pub fn new(
+        engine: Database,
+        locks: Arc<RowLocks>,
+        advisory: Arc<AdvisoryLocks>,
+        activities: Arc<Activities>,
+    ) -> Self {
         Self {
             engine,
             locks,
+            advisory,
+            activities,
             count: AtomicU32::new(0),
             circles: AtomicU64::new(0),
             all: Mutex::default(),
@@ -351,6 +361,20 @@ impl Waits {
         }
     }
 
+    /// For whom one waits now; `None` if that is over with their transactions only.
+    fn still_waits_for(&self, all: &All, id: TransactionId) -> Option<Vec<TransactionId>> {
+        let wait = all.entered.get(&id)?;
+        match (&wait.obstacle, wait.at) {
+            (Some(obstacle), _) => Some(self.in_the_way(all, obstacle, id)),
+            (None, WaitsAt::Advisory(session)) => {
+                let blockers = self.advisory.blockers_of(session).into_iter();
+                let on = blockers.filter_map(|blocker| self.activities.transaction_of(blocker));
+                Some(on.collect())
+            }
+            (None, WaitsAt::Rows | WaitsAt::Gate(..)) => None,
+        }
+    }
+
     /// A circle that the wait of `own` closes, and in which nobody waits politely; who does is told to go past (W3).
     fn closed(&self, all: &mut All, own: TransactionId) -> Option<Vec<TransactionId>> {
         loop {
@@ -374,8 +398,7 @@ impl Waits {
     fn drops_what_is_over(&self, all: &mut All, circle: &[TransactionId]) -> bool {
         let nexts = circle.iter().cycle().skip(1);
         let over = circle.iter().zip(nexts).find_map(|(id, next)| {
-            let obstacle = all.entered.get(id)?.obstacle.as_ref()?;
-            let on = self.in_the_way(all, obstacle, *id);
+            let on = self.still_waits_for(all, *id)?;
             (!on.contains(next)).then_some((*id, on))
         });
         let Some((id, on)) = over else {

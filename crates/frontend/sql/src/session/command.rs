@@ -308,10 +308,11 @@ impl Session {
             let state = sqlstate::INVALID_SAVEPOINT_SPECIFICATION;
             return Err(SqlError::new(state, message));
         };
-        let beside = open.beside_at(name)?;
+        let (beside, defined) = open.beside_at(name)?;
         self.cursors.forget_from(beside.cursors);
         self.portals.forget_from(beside.portals);
         match self.status {
+            _ if !defined => {}
             TransactionStatus::Failed => self.portals.fail_pieces(beside.pieces),
             _ => self.end_pieces(beside.pieces)?,
         }

@@ -1,14 +1,16 @@
 //! Cursors: DECLARE, FETCH, MOVE, CLOSE.
 //!
 //! A cursor's query is run in the snapshot of its DECLARE, as far as its rows are asked for if it can be run in pieces (`pieces`), else to its end. What was read is kept (`row_store`),
-//! beyond `work_mem` in a file: so every cursor can go both ways, and one WITH HOLD, whose query is run at once, outlives its transaction. Values are kept, not their forms, so that each
-//! FETCH is answered in the formats that it asks for.
+//! beyond `work_mem` in a file: so every cursor can go both ways, and one WITH HOLD, whose query is run to its end when its transaction commits, outlives that. Values are kept, not their
+//! forms, so that each FETCH is answered in the formats that it asks for.
 //!
 //! Invariants:
 //! - K1 A cursor without HOLD is gone when its transaction ends; one WITH HOLD when the transaction that declared it rolls back.
 //! - K2 ROLLBACK TO a savepoint takes cursors along that were declared after it.
+//! - K3 One that a FETCH has failed of is not read again, and keeps nothing; it is there until it is closed.
 
 use super::encode::Stored;
+use super::extended::cannot_be_run;
 use super::pieces::Rest;
 use super::row_store::RowStore;
 use super::run::{Given, Output, Prepared};
@@ -43,6 +45,8 @@ struct Cursor {
     hold: bool,
     /// Declared by the transaction that is open.
     new: bool,
+    /// K3.
+    failed: bool,
     number: u64,
     /// The text that it was declared in.
     text: Arc<str>,
@@ -73,7 +77,7 @@ impl Cursors {
             return;
         }
         self.by_name
-            .retain(|_, cursor| cursor.hold && (committed || !cursor.new));
+            .retain(|_, cursor| cursor.hold && (!cursor.new || (committed && !cursor.failed)));
         for cursor in self.by_name.values_mut() {
             cursor.new = false;
         }
@@ -127,6 +131,14 @@ impl Cursors {
         Some((cursor.fields.clone(), Arc::new([])))
     }
 
+    /// One that is there.
+    ///
+    /// # Errors
+    /// `34000`.
+    fn found(&mut self, name: &str) -> Result<&mut Cursor> {
+        self.by_name.get_mut(name).ok_or_else(|| no_cursor(name))
+    }
+
     /// Columns of what FETCH of a cursor returns.
     ///
     /// # Errors
@@ -138,15 +150,26 @@ impl Cursors {
 }
 
 impl Cursor {
+    /// K3.
+    fn fail(&mut self) {
+        (self.failed, self.rest) = (true, None);
+        self.rows.clear();
+    }
+
     /// Moves it; calls `each` with the rows that are passed, and returns how many these are.
-    fn go(
+    fn go(&mut self, step: Step, each: impl FnMut(&Stored, &[u8]) -> Result<()>) -> Result<u64> {
+        self.pass(step, each).inspect_err(|_| self.fail())
+    }
+
+    fn pass(
         &mut self,
         step: Step,
         mut each: impl FnMut(&Stored, &[u8]) -> Result<()>,
     ) -> Result<u64> {
         let count = self.rows.len();
         let back = match step {
-            Step::By(by) => by < 0 || (by == 0 && self.forward_only),
+            Step::By(0) => (1..=count).contains(&self.at),
+            Step::By(by) => by < 0,
             Step::To(to) => to <= self.at,
         };
         if back && self.forward_only {
@@ -356,10 +379,7 @@ impl Session {
             bound: Some(&program),
             ..given
         };
-        let rest = match hold {
-            true => None,
-            false => self.begin_pieces(&program, given.values)?,
-        };
+        let rest = self.begin_pieces(&program, given.values)?;
         if rest.is_none() {
             self.run_program(inner, given, &[], Output::Store(&mut rows, &stored.schema))?;
         }
@@ -378,6 +398,7 @@ impl Session {
             },
             hold,
             new: true,
+            failed: false,
             number,
             text: whole.text.clone(),
             since: clock_time(),
@@ -406,27 +427,25 @@ impl Session {
         let name = folded(name);
         let moves = is_move(into.as_ref());
         if !self.cursors.contains(&name) && self.portals.contains(&name) {
-            let count = forward(direction)?;
+            let count = forward(direction).inspect_err(|_| self.portals.fail(&name))?;
             return self.fetch_portal(&name, count, (moves, describe), formats, sink);
         }
-        let found = self.cursors.by_name.get(&name);
-        let wanted = found.ok_or_else(|| no_cursor(&name))?.wanted(direction)?;
+        if into.is_some() && !moves {
+            return Err(SqlError::syntax("syntax error at or near \"into\""));
+        }
+        let cursor = self.cursors.found(&name)?;
+        let wanted = cursor.wanted(direction)?;
+        let (fields, own) = (cursor.fields.clone(), [cursor.format]);
+        let formats = if describe { &own } else { formats };
         self.read_cursor(&name, wanted)?;
-        let found = self.cursors.by_name.get_mut(&name);
-        let cursor = found.ok_or_else(|| no_cursor(&name))?;
+        let cursor = self.cursors.found(&name)?;
         let step = cursor.step(direction)?;
         if moves {
             let moved = cursor.go(step, |_, _| Ok(()))?;
             return Ok(CommandTag::counted("MOVE", moved));
         }
-        if into.is_some() {
-            return Err(SqlError::syntax("syntax error at or near \"into\""));
-        }
-        let own = [cursor.format];
-        let formats = if describe { &own } else { formats };
         if describe {
-            let told = sink.row_description(&cursor.fields, formats);
-            told.map_err(gone)?;
+            sink.row_description(&fields, formats).map_err(gone)?;
         }
         let told = self.tell_cursor(&name, step, formats, sink)?;
         Ok(CommandTag::counted("FETCH", told))
@@ -437,11 +456,12 @@ impl Session {
     /// # Errors
     /// The query's.
     fn read_cursor(&mut self, name: &str, wanted: Option<u64>) -> Result<()> {
-        let lacks = |cursor: &Cursor| {
-            let enough = wanted.is_some_and(|wanted| cursor.rows.len() >= wanted);
-            cursor.rest.is_some() && !enough
-        };
-        if !self.cursors.by_name.get(name).is_some_and(lacks) {
+        let cursor = self.cursors.found(name)?;
+        if cursor.failed {
+            return Err(cannot_be_run(name));
+        }
+        let enough = wanted.is_some_and(|wanted| cursor.rows.len() >= wanted);
+        if cursor.rest.is_none() || enough {
             return Ok(());
         }
         // Nothing that is run in pieces asks for cursors.
@@ -449,8 +469,29 @@ impl Session {
             return Ok(());
         };
         let done = self.read_pieces(&mut cursor.rest, wanted, (&mut cursor.rows, &cursor.stored));
+        if done.is_err() {
+            cursor.fail();
+        }
         self.cursors.by_name.insert(name.to_owned(), cursor);
         done
+    }
+
+    /// Runs those WITH HOLD to their end that the transaction has declared, which is about to commit.
+    ///
+    /// # Errors
+    /// Their queries'.
+    pub(super) fn hold_cursors(&mut self) -> Result<()> {
+        if self.cursors.by_name.is_empty() {
+            return Ok(());
+        }
+        let held = self.cursors.by_name.iter();
+        let held = held.filter(|(_, cursor)| cursor.hold && cursor.new && !cursor.failed);
+        let mut held: Vec<_> = held
+            .map(|(name, cursor)| (cursor.number, name.clone()))
+            .collect();
+        held.sort_unstable();
+        held.iter()
+            .try_for_each(|(_, name)| self.read_cursor(name, None))
     }
 
     /// Runs cursors to their end that read the session's transaction, as [`Session::end_pieces`] says.
@@ -474,8 +515,7 @@ impl Session {
         sink: &mut dyn Sink,
     ) -> Result<u64> {
         let (image, search_path) = (self.image().clone(), self.search_path());
-        let found = self.cursors.by_name.get_mut(name);
-        let cursor = found.ok_or_else(|| no_cursor(name))?;
+        let cursor = self.cursors.found(name)?;
         let columns = u16::try_from(cursor.fields.len()).unwrap_or(u16::MAX);
         let (forms, body) = (&self.settings.forms, &mut self.body);
         let name_of = |ty, oid| reg_text_in(&image, &search_path, ty, oid);

@@ -262,9 +262,9 @@ impl Environment for Env<'_> {
                 };
                 self.check_sequence(&sequence, &[Rights::USAGE, Rights::UPDATE])?;
                 let (oid, name) = (sequence.oid, &sequence.name);
-                let engine = &self.shared.engine;
+                let asking = (&self.shared.engine, self.look);
                 let runtime = &sequence.runtime;
-                let next = crate::catalog::next_value(engine, name, definition, runtime)?;
+                let next = crate::catalog::next_value(asking, name, definition, runtime)?;
                 let (value, stored) = next;
                 let mut drawn = self.sequences.borrow_mut();
                 if let Some(stored) = stored {
@@ -300,9 +300,9 @@ impl Environment for Env<'_> {
                     return Err(SqlError::new(sqlstate::NUMERIC_VALUE_OUT_OF_RANGE, message));
                 }
                 let called = arguments.get(2) != Some(&Value::Bool(false));
-                let engine = &self.shared.engine;
+                let asking = (&self.shared.engine, self.look);
                 let runtime = &sequence.runtime;
-                let stored = crate::catalog::set_value(engine, runtime, value, called, definition)?;
+                let stored = crate::catalog::set_value(asking, runtime, value, called, definition)?;
                 let mut drawn = self.sequences.borrow_mut();
                 drawn.note_stored(sequence.oid, stored);
                 if called {

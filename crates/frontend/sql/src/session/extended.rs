@@ -44,6 +44,13 @@ pub(crate) struct Portal {
 }
 
 impl Portal {
+    /// Is not run again, and keeps nothing, if it has failed.
+    pub(super) fn fail_if(&mut self, failed: bool) {
+        if failed {
+            (self.failed, self.found) = (true, None);
+        }
+    }
+
     /// Its parameters.
     pub(super) fn given(&self) -> Given<'_> {
         Given {
@@ -379,7 +386,7 @@ impl Session {
         };
         if returns {
             let done = self.fetch(name, &mut portal, &prepared, max_rows, sink);
-            portal.failed = done.is_err();
+            portal.fail_if(done.is_err());
             self.portals.insert(name, portal);
             self.pipelined = true;
             return done;

@@ -80,7 +80,7 @@ pub use options::SessionOptions;
 pub(crate) use temporary::{AtCommit, Temporary, drop_left_behind};
 use transaction::Beside;
 pub(crate) use transaction::{Open, clock_time};
-pub(crate) use waiting::Waiting;
+pub(crate) use waiting::{Waiting, begin_hearing};
 
 use crate::catalog::{Catalog, Oid};
 use crate::database::{Shared, database_called};
@@ -398,16 +398,21 @@ impl Session {
         let Some(open) = &mut self.open else {
             return;
         };
-        // They are known until the block ends, and cannot be run.
-        let (portals, pieces) = open.portals_at_last_savepoint();
-        self.portals.fail_from(portals);
-        self.portals.fail_pieces(pieces);
-        if !open.has_savepoints() {
+        let Some((beside, defined)) = open.beside_at_last() else {
+            // Portals are known until the block ends, and cannot be run.
+            self.portals.fail_from(0);
             self.failed_as = Some(open.characteristics);
             let portals = std::mem::take(&mut self.portals);
             self.roll_back();
             self.portals = portals;
-        } else if open.undo_to_last_savepoint(&self.shared).is_err() {
+            return;
+        };
+        self.portals.fail_from(beside.portals);
+        self.cursors.forget_from(beside.cursors);
+        if defined {
+            self.portals.fail_pieces(beside.pieces);
+        }
+        if open.undo_to_last_savepoint(&self.shared).is_err() {
             self.roll_back();
         }
     }
@@ -456,6 +461,7 @@ impl Session {
     fn commit(&mut self) -> Result<()> {
         self.pipelined = false;
         let ready = self.settle_deferred();
+        let ready = ready.and_then(|()| self.hold_cursors());
         if let Err(error) = ready.and_then(|()| self.act_at_commit()) {
             self.roll_back();
             return Err(error);

@@ -1,15 +1,17 @@
-//! Queries of cursors and portals that are run as their rows are asked for.
+//! Queries of cursors and portals that are run as their rows are asked for: by programs, which begin again at the row that they stood at, and by operators, which stand still.
 //!
 //! What a piece reads has to be what the first one read (PC1 of `exec/pieces`). Under repeatable read that is the transaction's snapshot, with what it had written by then. Under read committed the
 //! next statement draws another one: so the rest has a snapshot of its own, in a transaction of the engine that only reads. It does not see what the session's has written; where that has written
-//! anything the query is run to its end instead, and so is one whose rows do not come as they are read, WITH HOLD, and one for which there is no slot. The session's own writes and definitions
-//! take rows and tables away that a rest in its transaction would read: such a rest is run to its end before.
+//! anything the query is run to its end instead, and so is one of a program whose rows do not come as they are read, and one for which there is no slot. The session's own definitions
+//! take tables away that a rest in its transaction would read: such a rest is run to its end before. What operators have gathered before their first row (a sort, a group) they need not read
+//! again: a rest whose tables are all read has no snapshot any more.
 //!
 //! Invariants:
 //! - PI1 The rest goes with its cursor or portal, at the end of the session's transaction at the latest.
 //! - PI2 Snapshots of rests are at most [`SNAPSHOTS_MAX`] a session, wait for no slot, and leave the slots that are kept back.
-//! - PI3 A row is read again at most about as often as rows are asked for: a rest that would do so more often is run to its end.
-//! - PI4 A rest that reads the session's transaction reads nothing behind a definition that takes away or changes what is there, nor behind a return to a savepoint that it was begun behind.
+//! - PI3 A program reads a row again at most about as often as rows are asked for: a rest that would do so more often is run to its end.
+//! - PI4 A rest that reads the session's transaction reads nothing behind a definition that takes away or changes what is there, nor behind a return to a savepoint that it was begun behind and
+//!   that takes definitions back. Rows that are taken back are not found any more, and what is written later is not seen: commands are not numbered anew.
 
 use super::activity::Activity;
 use super::encode::Stored;
@@ -18,6 +20,7 @@ use super::run::{Output, Sets};
 use super::{Session, Waiting};
 use crate::error::{Result, SqlError};
 use crate::exec::Place;
+use crate::general::Stands;
 use crate::plan::{Program, ProgramKind};
 use std::cell::RefCell;
 use std::sync::Arc;
@@ -50,7 +53,8 @@ impl Piece {
         if self.asked > 0 {
             self.asked -= 1;
         } else {
-            self.ahead -= 1;
+            // What cannot stand still goes on.
+            self.ahead = self.ahead.saturating_sub(1);
             self.bytes += bytes;
         }
         self.asked == 0 && (self.ahead == 0 || self.bytes >= AHEAD_BYTES)
@@ -71,15 +75,31 @@ impl Drop for OwnSnapshot {
     }
 }
 
+/// What a rest reads.
+#[derive(Debug)]
+enum Reads {
+    /// The session's transaction.
+    Own,
+    Snapshot(OwnSnapshot),
+    /// No table any more.
+    Nothing,
+}
+
+/// Where a query stands.
+#[derive(Debug)]
+enum At {
+    Program(Place),
+    Operators(Stands),
+}
+
 /// What has not been read of a query.
 #[derive(Debug)]
 pub(super) struct Rest {
-    /// What it reads; `None`: the session's transaction.
-    snapshot: Option<OwnSnapshot>,
+    reads: Reads,
     /// Its number among all of the session.
     number: u64,
-    pub place: Place,
-    /// What it ended with when it was run to its end before its rows were asked for.
+    at: At,
+    /// What it ended with when it was run further than its rows were asked for.
     failure: Option<SqlError>,
     /// What of the session's own writes it sees.
     own: OwnWrites,
@@ -92,12 +112,38 @@ pub(super) struct Rest {
 impl Rest {
     /// The transaction that it reads, if that is not the session's.
     pub fn transaction(&self) -> Option<&Transaction> {
-        self.snapshot.as_ref().map(|own| &own.transaction)
+        match &self.reads {
+            Reads::Snapshot(own) => Some(&own.transaction),
+            Reads::Own | Reads::Nothing => None,
+        }
+    }
+
+    /// Where a program stands.
+    pub fn place(&self) -> Option<&Place> {
+        match &self.at {
+            At::Program(place) => Some(place),
+            At::Operators(_) => None,
+        }
+    }
+
+    /// Where operators stand.
+    pub fn stands(&self) -> Option<&Stands> {
+        match &self.at {
+            At::Program(_) => None,
+            At::Operators(stands) => Some(stands),
+        }
+    }
+
+    fn has_ended(&self) -> bool {
+        match &self.at {
+            At::Program(place) => place.has_ended(),
+            At::Operators(stands) => stands.has_ended(),
+        }
     }
 
     /// Whether it reads the session's transaction, and is the one of this number or a later one.
     pub fn reads_own_from(&self, number: u64) -> bool {
-        self.snapshot.is_none() && self.number >= number
+        matches!(self.reads, Reads::Own) && self.number >= number
     }
 }
 
@@ -112,13 +158,18 @@ impl Session {
             return Ok(None);
         };
         let alone = program.with.is_empty() && !program.reads_beside_its_writes();
-        let Some(open) = self.open.as_ref().filter(|_| alone && select.has_pieces()) else {
+        let at = match select.has_pieces() {
+            true => At::Program(Place::default()),
+            false if select.may_stand() => At::Operators(Stands::default()),
+            false => return Ok(None),
+        };
+        let Some(open) = self.open.as_ref().filter(|_| alone) else {
             return Ok(None);
         };
         if params.len() < program.params.len() || self.explaining.is_some() {
             return Ok(None);
         }
-        let mut snapshot = None;
+        let mut reads = Reads::Own;
         if !open.characteristics.repeatable {
             if open.transaction.has_written() || self.activity.snapshots() >= SNAPSHOTS_MAX {
                 return Ok(None);
@@ -132,7 +183,7 @@ impl Session {
                 return Ok(None);
             };
             self.activity.keeps_snapshot(transaction.id());
-            snapshot = Some(OwnSnapshot {
+            reads = Reads::Snapshot(OwnSnapshot {
                 transaction,
                 told: self.activity.clone(),
             });
@@ -148,9 +199,9 @@ impl Session {
         let number = self.pieces_begun;
         self.pieces_begun += 1;
         Ok(Some(Box::new(Rest {
-            snapshot,
+            reads,
             number,
-            place: Place::default(),
+            at,
             failure: None,
             own: open.transaction.own_writes(),
             program: program.clone(),
@@ -188,7 +239,8 @@ impl Session {
             bytes: 0,
         };
         // One row of the first table that has many partners, each piece of which begins with them all again (PI3).
-        if rest.place.repeats() / 2 > missing.max(AHEAD_MAX) {
+        let repeats = rest.place().map_or(0, Place::repeats);
+        if repeats / 2 > missing.max(AHEAD_MAX) {
             piece.asked = u64::MAX;
         }
         let cancel = self.cancel.clone();
@@ -209,8 +261,14 @@ impl Session {
             self.see_own_writes(all);
         }
         rest.last = rows.len() - rows_before;
-        if rest.place.has_ended() {
-            *unread = None;
+        if rest.stands().is_some_and(|stands| !stands.reads()) {
+            rest.reads = Reads::Nothing;
+        }
+        match &done {
+            // Operators fail once.
+            Err(error) if rest.stands().is_some() => rest.failure = Some(error.clone()),
+            _ if rest.has_ended() => *unread = None,
+            _ => {}
         }
         match done {
             Err(error) if error.is_of_data() && wanted.is_some_and(|all| rows.len() >= all) => {
@@ -220,7 +278,7 @@ impl Session {
         }
     }
 
-    /// Before the session's transaction changes what is there, or takes back what it wrote: rests that read it are run to their end, those that were begun from this number on (PI4).
+    /// Before the session's transaction changes the catalog, or takes changes of it back: rests that read it are run to their end, those that were begun from this number on (PI4).
     ///
     /// # Errors
     /// What ends a statement from outside, and limits; what a query fails with is told when its rows are asked for.

@@ -377,6 +377,7 @@ impl Session {
     ) -> Result<CommandTag> {
         let mut portal = self.portals.remove(name).ok_or_else(|| no_portal(name))?;
         let done = self.fetch_of(name, &mut portal, count, (moves, describe), formats, sink);
+        portal.fail_if(done.is_err());
         self.portals.insert(name, portal);
         done
     }

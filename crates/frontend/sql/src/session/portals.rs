@@ -5,8 +5,8 @@
 //!
 //! Invariants:
 //! - O1 ROLLBACK TO a savepoint takes portals along that were bound after it, as it does with cursors. One that was bound before and run behind it stays, with the rows
-//!   that it has found, as in PostgreSQL. One that is run in pieces and reads the session's transaction has found all: it is run to its end before, or cannot be run any more where the block
-//!   has failed.
+//!   that it has found, as in PostgreSQL: what was written behind the savepoint is not among those that it finds later. Where the catalog was changed behind it, what is run in pieces and reads
+//!   the session's transaction may read what is not there any more: it is run to its end before, or cannot be run any more where the block has failed.
 
 use super::cursor::ShownCursor;
 use super::extended::Portal;
@@ -94,7 +94,7 @@ impl Portals {
             name => self.named.get_mut(name),
         };
         if let Some(portal) = portal {
-            portal.failed = true;
+            portal.fail_if(true);
         }
     }
 
@@ -109,13 +109,11 @@ impl Portals {
         }
     }
 
-    /// The same of those that are run in pieces, from the piece of this number on, in the session's transaction: what they read has been taken back.
+    /// The same of those that are run in pieces, from the query of this number on, in the session's transaction: what they read of the catalog has been taken back.
     pub fn fail_pieces(&mut self, from: u64) {
         for portal in self.all() {
             let found = portal.found.as_ref();
-            if found.is_some_and(|found| found.reads_own_from(from)) {
-                (portal.failed, portal.found) = (true, None);
-            }
+            portal.fail_if(found.is_some_and(|found| found.reads_own_from(from)));
         }
     }
 

@@ -519,7 +519,7 @@ impl Session {
         self.settings.forms.now = open.now;
         let forms = &self.settings.forms;
         let look = || waiting.borrow_mut().look_cancelled();
-        let others = (&*self.shared.waits, &self.shared.activities);
+        let others = (&*self.shared.waits, &*self.shared.activities);
         let take_advisory = |lock| open.advisory.take(lock, others, &mut waiting.borrow_mut());
         let notices = RefCell::default();
         let (said, settings_said) = (RefCell::default(), RefCell::default());
@@ -576,7 +576,8 @@ impl Session {
         run.way.set(sets.way);
         if let Some(rest) = sets.rest {
             run.transaction = rest.transaction().unwrap_or(run.transaction);
-            run.place = Some(&rest.place);
+            run.place = rest.place();
+            run.stands.set(rest.stands());
         }
         for (number, params) in sets.lists.iter().enumerate() {
             sets.at = number;

@@ -601,18 +601,21 @@ impl Open {
         !self.savepoints.is_empty()
     }
 
-    /// How many portals had been bound, and queries in pieces begun, by the last savepoint; none, if there is none.
-    pub fn portals_at_last_savepoint(&self) -> (u64, u64) {
-        let last = self.savepoints.last();
-        last.map_or((0, 0), |mark| (mark.beside.portals, mark.beside.pieces))
+    /// What had been done beside the transaction by the last savepoint, and whether the catalog was changed behind it; `None`, if there is none.
+    pub fn beside_at_last(&self) -> Option<(Beside, bool)> {
+        self.savepoints.last().map(|mark| self.beside_of(mark))
     }
 
-    /// What had been done beside the transaction by a savepoint.
+    /// The same of the savepoint of a name.
     ///
     /// # Errors
     /// `3B001`.
-    pub fn beside_at(&self, name: &str) -> Result<Beside> {
-        Ok(self.savepoints[self.mark(name)?].beside)
+    pub fn beside_at(&self, name: &str) -> Result<(Beside, bool)> {
+        Ok(self.beside_of(&self.savepoints[self.mark(name)?]))
+    }
+
+    fn beside_of(&self, mark: &Mark) -> (Beside, bool) {
+        (mark.beside, self.changes.len() > mark.changes)
     }
 
     /// Undoes what was done behind the last savepoint, if there is one.

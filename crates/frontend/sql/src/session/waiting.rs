@@ -28,6 +28,33 @@ pub(crate) struct Waiting<'w> {
     obstacle: Option<Obstacle>,
 }
 
+/// Begins a transaction of the engine. Waits for a slot as long as the engine says, and hears of what ends the statement meanwhile: `look` fails then.
+///
+/// # Errors
+/// `53300` if all slots are taken; what `look` fails with.
+pub(crate) fn begin_hearing(
+    engine: &Database,
+    options: TransactionOptions,
+    look: &dyn Fn() -> Result<()>,
+) -> Result<Transaction> {
+    let begin = |time| engine.begin_with(options.slot_timeout(time));
+    match begin(Duration::ZERO) {
+        Err(Error::Timeout { .. }) => {}
+        begun => return Ok(begun?),
+    }
+    let timeout = engine.config().slot_timeout;
+    let start = monotonic_nanos();
+    loop {
+        look()?;
+        let waited = Duration::from_nanos(monotonic_nanos() - start);
+        let rest = timeout.saturating_sub(waited);
+        match begin(rest.min(SLOT_LOOK)) {
+            Err(Error::Timeout { .. }) if rest > SLOT_LOOK => {}
+            begun => return Ok(begun?),
+        }
+    }
+}
+
 impl<'w> Waiting<'w> {
     /// Of a statement that has to end at this moment of the monotonic clock, if there is one; the other limit in milliseconds, 0 for none.
     pub fn new(cancel: &'w CancelHandle, deadline: Option<u64>, lock_ms: u64) -> Self {
@@ -42,27 +69,12 @@ impl<'w> Waiting<'w> {
         }
     }
 
-    /// Begins a transaction of the engine. Waits for a slot as long as the engine says, and hears of what ends the statement meanwhile.
+    /// Begins a transaction of the engine, as [`begin_hearing`].
     ///
     /// # Errors
     /// `53300` if all slots are taken; `57014`, `57P01`.
     pub fn begin(&self, engine: &Database, options: TransactionOptions) -> Result<Transaction> {
-        let begin = |time| engine.begin_with(options.slot_timeout(time));
-        match begin(Duration::ZERO) {
-            Err(Error::Timeout { .. }) => {}
-            begun => return Ok(begun?),
-        }
-        let timeout = engine.config().slot_timeout;
-        let start = monotonic_nanos();
-        loop {
-            self.look_cancelled()?;
-            let waited = Duration::from_nanos(monotonic_nanos() - start);
-            let rest = timeout.saturating_sub(waited);
-            match begin(rest.min(SLOT_LOOK)) {
-                Err(Error::Timeout { .. }) if rest > SLOT_LOOK => {}
-                begun => return Ok(begun?),
-            }
-        }
+        begin_hearing(engine, options, &|| self.look_cancelled())
     }
 
     /// When it has to end, by the monotonic clock.

@@ -135,7 +135,7 @@ pub(super) fn event(scan: &Scan<'_>, at: WaitsAt) -> &'static str {
     match at {
         WaitsAt::Rows => "transactionid",
         WaitsAt::Gate(oid, _) => kind_of(class_of(scan, oid)),
-        WaitsAt::Advisory => "advisory",
+        WaitsAt::Advisory(_) => "advisory",
     }
 }
 
@@ -197,7 +197,7 @@ fn pg_locks(scan: &Scan<'_>, rows: &mut Vec<Vec<Value>>) -> Result<()> {
                 locks.push(lock);
             }
             // They are above.
-            WaitsAt::Advisory => {}
+            WaitsAt::Advisory(_) => {}
         }
     }
     for (name, transaction, _) in shared.locks.all() {

@@ -1,8 +1,11 @@
 //! Advisory locks: for the session, for the transaction, among others, in circles; `lastval`.
 
 use super::client::{Client, Heard, database};
+use std::sync::mpsc::channel;
 use std::thread;
+use std::time::Duration;
 use vellum_sql::{SessionOptions, SqlDatabase};
+use vellum_sync::test_point::TestPoints;
 
 fn client(database: &SqlDatabase, process_id: i32) -> Client {
     let options = SessionOptions {
@@ -288,4 +291,39 @@ fn regress_a_rollback_undoes_restart_identity() {
         "2|2|1|5"
     );
     assert_eq!(a.ok("select max(id) < 100 from t"), "t");
+}
+
+/// Symptom: `40P01` without a circle. Cause: who waited had been given the lock, and had not looked yet, when the other one came to wait for it. Guard: W4 of `lock/waits`.
+#[test]
+fn regress_a_lock_that_was_given_back_is_waited_for_by_nobody() {
+    let (_database, [mut a, mut b]) = clients();
+    a.ok("create table t (id int primary key, n int); insert into t values (1, 0)");
+    b.ok("begin; select pg_advisory_lock(7)");
+    let points = TestPoints::new();
+    let entered = points.pause("advisory: a wait is entered");
+    let waits = thread::spawn(move || {
+        let _entered = points.enter();
+        a.ok("begin; update t set n = 1; select pg_advisory_lock(7)");
+        a
+    });
+    entered.wait_reached();
+    assert_eq!(b.ok("select pg_advisory_unlock(7)"), "t");
+    let (tell, told) = channel();
+    let updates = thread::spawn(move || {
+        let mut heard = Heard::default();
+        let done = b.session.simple_query("update t set n = n + 1", &mut heard);
+        let done = done.map(|_| heard.tags).map_err(|error| error.to_string());
+        tell.send(()).unwrap();
+        (b, done)
+    });
+    // It is not to be answered before the other one has ended.
+    let early = told.recv_timeout(Duration::from_millis(100));
+    entered.release();
+    let mut a = waits.join().unwrap();
+    a.ok("commit");
+    let (mut b, done) = updates.join().unwrap();
+    assert_eq!(done, Ok(vec!["UPDATE 1".to_owned()]));
+    assert!(early.is_err());
+    b.ok("commit");
+    assert_eq!(b.ok("select n from t"), "2");
 }

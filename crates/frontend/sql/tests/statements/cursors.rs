@@ -60,7 +60,11 @@ fn a_cursor_without_scroll_goes_forward_only() {
     client.ok("savepoint s");
     assert_eq!(client.state("fetch prior c"), "55000");
     client.ok("rollback to s");
-    assert_eq!(client.ok("fetch all c"), "5");
+    assert_eq!(client.state("fetch all c"), "55000");
+    client.ok("rollback; begin; declare c no scroll cursor for select id from t order by id");
+    assert_eq!(client.hear("fetch 0 c").tags, ["FETCH 0"]);
+    assert_eq!(client.ok("fetch c"), "1");
+    assert_eq!(client.state("fetch 0 c"), "55000");
 }
 
 #[test]

@@ -212,6 +212,35 @@ fn regress_query_whose_joins_do_not_fit_is_run_again_with_more_memory() {
     assert_eq!(client.ok(sql), "8000|32004000");
 }
 
+/// Symptom: `53200`, whatever there was on disk. Cause: what merges the files of the first sort that has all its rows opened as many as there was memory for, and the sort above, which had none
+/// yet, got nothing. Guard: `Merges` of `query/memory`.
+#[test]
+fn regress_full_joins_beneath_sorts_end_in_little_memory() {
+    let directory = tempfile::tempdir().unwrap();
+    let database = database();
+    database.set_spill_directory(directory.path().join("spill"));
+    let mut client = Client::of(&database);
+    client.ok("CREATE TABLE a (id int, pad text); CREATE TABLE b (id int, pad text)");
+    for (table, more) in [("a", 0), ("b", 50_000)] {
+        client.ok(&format!(
+            "INSERT INTO {table} SELECT g, md5(g::text) || repeat('x', 300) FROM generate_series({more} + 1, {more} + 150000) g"
+        ));
+    }
+    client.ok("SET work_mem = '4MB'");
+    let sql = "SELECT a.id, b.id, left(coalesce(a.pad, b.pad), 32) FROM a FULL JOIN b ON a.id = b.id ORDER BY coalesce(a.pad, b.pad)";
+    let heard = client.hear(sql);
+    assert_eq!(heard.rows.len(), 200_000);
+    assert!(heard.rows.is_sorted_by_key(|row| &row[2]));
+    let alone = |column: usize| {
+        heard
+            .rows
+            .iter()
+            .filter(|row| row[column].is_none())
+            .count()
+    };
+    assert_eq!((alone(0), alone(1)), (50_000, 50_000));
+}
+
 #[test]
 fn rights_are_asked_for_every_table_of_a_query() {
     let database = database();

@@ -56,6 +56,7 @@ mod roles_dropped;
 mod sequences;
 mod sessions;
 mod settings;
+mod standing;
 mod statistics;
 mod stress;
 mod temporary;

@@ -284,3 +284,133 @@ fn what_was_said_to_listen_to_stays_said_when_the_transaction_becomes_another() 
     client.ok("begin; unlisten c; begin read only; commit");
     assert_eq!(client.ok("select pg_listening_channels()"), "");
 }
+
+/// PostgreSQL's answers: what was made before a savepoint goes on behind ROLLBACK TO, whether the block has failed or not; what was made behind it is gone, and what has failed is not run again.
+#[test]
+fn portals_and_cursors_go_on_behind_a_return_to_a_savepoint() {
+    let mut client = Client::new();
+    client.ok("create table t (id int primary key); insert into t select generate_series(1, 6); create table u (id int primary key)");
+    let run = |client: &mut Client, step: &str| -> String {
+        let mut heard = Heard::default();
+        let done = match step.strip_prefix("execute ") {
+            Some(rows) => client
+                .session
+                .execute("p", rows.parse().unwrap(), &mut heard),
+            None => client.session.simple_query(step, &mut heard),
+        };
+        match done {
+            Ok(_) => heard.text(),
+            Err(error) => error.sqlstate().to_string(),
+        }
+    };
+    let queries = [
+        "select id from t order by id",
+        "select id from t group by id order by id",
+        "select t.id from t full join u on t.id = u.id order by 1",
+    ];
+    let failing = "select 10 / (id - 3) from t order by id";
+    let cases: [(&[&str], &[(&str, &str)]); 6] = [
+        (
+            &["bind", "execute 1", "savepoint s"],
+            &[
+                ("select 1 / 0", "22012"),
+                ("execute 1", "25P02"),
+                ("rollback to s", ""),
+                ("execute 1", "2"),
+                ("fetch 1 p", "3"),
+            ],
+        ),
+        (
+            &[
+                "bind",
+                "savepoint s",
+                "insert into u values (7)",
+                "execute 1",
+            ],
+            &[
+                ("select 1 / 0", "22012"),
+                ("rollback to s", ""),
+                ("execute 1", "2"),
+                ("fetch 1 p", "3"),
+            ],
+        ),
+        (
+            &["bind", "savepoint s", "execute 1"],
+            &[("rollback to s", ""), ("execute 1", "2")],
+        ),
+        (
+            &["savepoint s", "bind", "execute 1"],
+            &[
+                ("select 1 / 0", "22012"),
+                ("execute 1", "25P02"),
+                ("rollback to s", ""),
+                ("execute 1", "34000"),
+            ],
+        ),
+        (
+            &[
+                "savepoint r",
+                "savepoint s",
+                "bind",
+                "execute 1",
+                "release s",
+                "execute 1",
+            ],
+            &[("rollback to r", ""), ("execute 1", "34000")],
+        ),
+        (
+            &["declare", "fetch p", "savepoint s"],
+            &[
+                ("select 1 / 0", "22012"),
+                ("fetch p", "25P02"),
+                ("rollback to s", ""),
+                ("fetch p", "2"),
+            ],
+        ),
+    ];
+    let begin = |client: &mut Client, level: &str, query: &str, steps: &[&str]| {
+        client.ok(&format!("begin isolation level {level}"));
+        for step in steps {
+            match *step {
+                "bind" => bind(client, query),
+                "declare" => drop(client.ok(&format!("declare p cursor for {query}"))),
+                step => drop(run(client, step)),
+            }
+        }
+    };
+    for level in ["read committed", "repeatable read"] {
+        for query in queries {
+            for (steps, expected) in cases {
+                begin(&mut client, level, query, steps);
+                for (step, answer) in expected {
+                    assert_eq!(
+                        run(&mut client, step),
+                        *answer,
+                        "{steps:?} {step}: {query}, {level}"
+                    );
+                }
+                client.ok("rollback");
+            }
+        }
+        for (made, step) in [
+            ("bind", "execute 1"),
+            ("bind", "fetch p"),
+            ("declare", "fetch p"),
+        ] {
+            begin(
+                &mut client,
+                level,
+                failing,
+                &[made, "fetch 2 p", "savepoint s"],
+            );
+            assert_eq!(run(&mut client, step), "22012");
+            for again in [step, "fetch p", "move p"] {
+                client.ok("rollback to s");
+                assert_eq!(run(&mut client, again), "55000", "{made}, {step}, {again}");
+            }
+            client.ok("rollback to s");
+            assert_eq!(client.ok("select name from pg_cursors"), "p");
+            client.ok("close p; rollback");
+        }
+    }
+}

@@ -1,7 +1,10 @@
 //! Sequences and identities that are altered, beyond what the corpus `sequences_altered` has: several sessions, restarts, what is told.
 
-use super::client::{Client, Heard, database, database_in};
+use super::client::{Client, Heard, database, database_in, database_with};
 use std::sync::Arc;
+use std::thread;
+use std::time::{Duration, Instant};
+use vellum::Config;
 use vellum_io::{Call, MemoryDirectory, PowerCut, SimulatedDirectory};
 
 #[test]
@@ -336,4 +339,29 @@ fn regress_a_sequence_that_was_started_again_is_changed_by_one_at_a_time() {
     b.ok("commit");
     c.join().unwrap();
     assert_eq!(a.ok("select nextval('s'), nextval('s')"), "7|10");
+}
+
+/// Symptom: a statement that was to end went on as long as no slot was free, and so did all others that drew of its sequence. Guard: `with_slot` of `catalog/oids`.
+#[test]
+fn regress_who_finds_no_slot_to_draw_a_value_with_hears_of_its_end() {
+    let mut config = Config::default()
+        .pool_bytes(16 << 20)
+        .background_threads(false);
+    config.slots_max = 8;
+    config.slots_reserved = 4;
+    config.slot_timeout = Duration::from_secs(60);
+    let database = database_with(config);
+    let mut clients: Vec<Client> = (0..8).map(|_| Client::of(&database)).collect();
+    clients[0].ok("create sequence s");
+    for client in &mut clients {
+        client.ok("begin; select 1");
+    }
+    let start = Instant::now();
+    let (mut waits, mut ends) = (clients.pop().unwrap(), clients.pop().unwrap());
+    ends.ok("set statement_timeout = '300ms'");
+    // The slot of the one that has failed is free for the other one, which has not waited for it at the sequence.
+    let waits = thread::spawn(move || waits.ok("select nextval('s')"));
+    assert_eq!(ends.state("select nextval('s')"), "57014");
+    assert_eq!(waits.join().unwrap(), "1");
+    assert!(start.elapsed() < Duration::from_secs(30));
 }
