@@ -144,6 +144,7 @@ corpus!(
     outer_groups,
     outer_types,
     parameters,
+    patterns,
     pgcrypto,
     precedence,
     qualified_names,

@@ -31,6 +31,7 @@ mod sets;
 mod size;
 mod template;
 mod text;
+mod translate;
 mod uuids;
 
 pub(crate) use bytes::letters;
