@@ -233,7 +233,7 @@ fn to_string(
             &written
         }
         _ => {
-            output(value, settings, &mut written);
+            output(value, settings, &mut written)?;
             &written
         }
     };

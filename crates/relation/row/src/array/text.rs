@@ -3,9 +3,9 @@
 use super::{Array, ArrayRef, Dimension};
 use crate::error::{Result, SqlError, SqlState};
 use crate::settings::Settings;
-use crate::text::{input, output};
+use crate::text::{input, show};
 use crate::types::{Type, Typmod};
-use crate::value::Value;
+use crate::value::{VALUE_BYTES_MAX, Value};
 
 /// Nothing but a number of dimensions that is above every one that can be.
 const NESTING_MAX: usize = super::DIMENSIONS_MAX;
@@ -236,7 +236,7 @@ pub(crate) fn parse_vector(element: Type, text: &str, settings: &Settings) -> Re
     Ok(Array::vector(element, &items.collect::<Result<Vec<_>>>()?))
 }
 
-/// Appends the text of an array.
+/// Appends the text of an array. Ends early once `out` is longer than a value may be: numbers of few bytes have texts of many.
 pub(crate) fn write(array: ArrayRef<'_>, settings: &Settings, out: &mut String) {
     let mut text = String::new();
     if array.is_vector() {
@@ -244,7 +244,7 @@ pub(crate) fn write(array: ArrayRef<'_>, settings: &Settings, out: &mut String) 
             if number > 0 {
                 out.push(' ');
             }
-            output(item.as_ref(), settings, out);
+            show(item.as_ref(), settings, out);
         }
         return;
     }
@@ -261,6 +261,9 @@ pub(crate) fn write(array: ArrayRef<'_>, settings: &Settings, out: &mut String) 
         return;
     }
     for (number, item) in array.items().enumerate() {
+        if out.len() > VALUE_BYTES_MAX {
+            return;
+        }
         // Braces open and close where a row of a dimension begins and ends.
         let mut row = 1;
         let mut opened = 0;
@@ -280,7 +283,7 @@ pub(crate) fn write(array: ArrayRef<'_>, settings: &Settings, out: &mut String) 
             out.push('{');
         }
         text.clear();
-        output(item.as_ref(), settings, &mut text);
+        show(item.as_ref(), settings, &mut text);
         let bare = !text.is_empty()
             && !text.eq_ignore_ascii_case("null")
             && !text.contains(|char: char| "\"\\{},".contains(char) || char.is_ascii_whitespace());

@@ -367,10 +367,13 @@ impl Arguments<'_> {
     }
 
     /// Any value as its text.
-    fn shown(&self, number: usize) -> String {
+    ///
+    /// # Errors
+    /// `54000` for one that is too long.
+    fn shown(&self, number: usize) -> Result<String> {
         let mut text = String::new();
-        vellum_row::output(self.at(number), self.settings, &mut text);
-        text
+        vellum_row::output(self.at(number), self.settings, &mut text)?;
+        Ok(text)
     }
 }
 
