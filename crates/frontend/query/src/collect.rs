@@ -112,17 +112,20 @@ impl Folding for Collecting {
 
     fn save(&self) -> Vec<Value> {
         let mut out = Vec::new();
+        let mut bytes = Vec::new();
         for value in self.rows.iter().flatten() {
             if value.is_null() {
                 out.extend_from_slice(&(-1i32).to_le_bytes());
                 continue;
             }
-            let at = out.len();
-            out.extend_from_slice(&[0; 4]);
-            send(value.as_ref(), &mut out);
-            // A value is at most 1 GiB long.
-            let length = i32::try_from(out.len() - at - 4).unwrap_or(i32::MAX);
-            out[at..at + 4].copy_from_slice(&length.to_le_bytes());
+            bytes.clear();
+            // What is too long to be told is not there when it is merged, which fails then.
+            let length = match send(value.as_ref(), &mut bytes) {
+                Ok(()) => i32::try_from(bytes.len()).unwrap_or(i32::MAX),
+                Err(_) => i32::MAX,
+            };
+            out.extend_from_slice(&length.to_le_bytes());
+            out.extend_from_slice(&bytes);
         }
         vec![Value::Bytea(out.into())]
     }

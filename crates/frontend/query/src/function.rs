@@ -171,6 +171,13 @@ pub(crate) fn key(
             key(element, item.as_ref(), out)?;
         }
         out.push(END);
+        // What tells arrays of the same elements apart, in the order of `compare`.
+        out.push(array.dimensions().count() as u8);
+        for dimension in array.dimensions() {
+            for bound in [dimension.length, dimension.lower] {
+                out.extend_from_slice(&(bound as u32 ^ 1 << 31).to_be_bytes());
+            }
+        }
         return Ok(());
     }
     let codec = KeyCodec::new(vec![KeyColumn::new(ty, Typmod::NONE, false)])?;

@@ -12,7 +12,7 @@ use crate::strings;
 use crate::text::text_of_bytes;
 use crate::types::{Type, Typmod};
 use crate::user::EnumValue;
-use crate::value::{Value, ValueRef};
+use crate::value::{Value, ValueRef, check_length};
 
 /// 08P01: the bytes end too early.
 #[cold]
@@ -159,7 +159,16 @@ fn receive_timestamp(bytes: &[u8], typmod: Typmod) -> Result<Timestamp> {
 }
 
 /// Appends a value in binary format; nothing for null, which has none.
-pub fn send(value: ValueRef<'_>, out: &mut Vec<u8>) {
+///
+/// # Errors
+/// 54000 if `out` gets longer than a value may be, as the text of a `jsonb` can; a part of it is in it then.
+pub fn send(value: ValueRef<'_>, out: &mut Vec<u8>) -> Result<()> {
+    put(value, out);
+    check_length(out.len())
+}
+
+/// The same, of a text as much as fits.
+pub(crate) fn put(value: ValueRef<'_>, out: &mut Vec<u8>) {
     match value {
         ValueRef::Null => {}
         ValueRef::Bool(value) => out.push(u8::from(value)),
@@ -191,7 +200,7 @@ pub fn send(value: ValueRef<'_>, out: &mut Vec<u8>) {
         ValueRef::Array(value) => value.send(out),
         ValueRef::Jsonb(value) => {
             let mut text = String::new();
-            value.write(&mut text);
+            value.write_part(&mut text);
             out.push(1);
             out.extend_from_slice(text.as_bytes());
         }

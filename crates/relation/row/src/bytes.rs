@@ -2,6 +2,7 @@
 
 use crate::error::{Result, SqlError, SqlState};
 use crate::settings::ByteaOutput;
+use crate::value::VALUE_BYTES_MAX;
 
 const HEX: &[u8; 16] = b"0123456789abcdef";
 
@@ -80,6 +81,9 @@ pub(crate) fn write_bytea(bytes: &[u8], how: ByteaOutput, out: &mut String) {
         }
         ByteaOutput::Escape => {
             for byte in bytes {
+                if out.len() > VALUE_BYTES_MAX {
+                    break;
+                }
                 match byte {
                     b'\\' => out.push_str("\\\\"),
                     0x20..=0x7e => out.push(char::from(*byte)),

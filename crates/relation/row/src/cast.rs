@@ -92,7 +92,7 @@ pub fn is_ready(value: ValueRef<'_>, ty: Type, typmod: Typmod) -> bool {
     if !value.fits(ty) {
         return false;
     }
-    if typmod.is_none() && ty != Type::Name {
+    if typmod.is_none() && !matches!(ty, Type::Name | Type::SingleChar) {
         return true;
     }
     match value {
@@ -165,7 +165,7 @@ pub fn cast(
         (V::Json(text), Type::Jsonb) => Value::Jsonb(Jsonb::parse(text)?),
         (V::Jsonb(json), Type::Json) => {
             let mut out = String::new();
-            json.write(&mut out);
+            json.write(&mut out)?;
             Value::Json(out.into())
         }
         (V::Cidr(own), Type::Inet) => Value::Inet(own),
@@ -236,7 +236,7 @@ fn to_string(
             &written
         }
         _ => {
-            output(value, settings, &mut written);
+            output(value, settings, &mut written)?;
             &written
         }
     };

@@ -5,7 +5,7 @@
 
 use crate::error::{Result, SqlError, SqlState};
 use crate::strings::trim_char;
-use crate::value::{Value, ValueRef};
+use crate::value::{Value, ValueRef, check_length};
 
 #[cold]
 fn missing(name: &str, value: ValueRef<'_>) -> SqlError {
@@ -158,12 +158,22 @@ pub fn position(text: &str, part: &str) -> i32 {
 }
 
 /// `replace(text, from, to)`; an empty `from` is nowhere.
-pub fn replace(text: &str, from: &str, to: &str) -> String {
+///
+/// # Errors
+/// 54000 for a text that is longer than a value may be.
+pub fn replace(text: &str, from: &str, to: &str) -> Result<String> {
     if from.is_empty() {
-        text.to_owned()
-    } else {
-        text.replace(from, to)
+        return Ok(text.to_owned());
     }
+    // What gets longer is counted before it is made.
+    if to.len() > from.len() {
+        let more = text
+            .matches(from)
+            .count()
+            .saturating_mul(to.len() - from.len());
+        check_length(text.len().saturating_add(more))?;
+    }
+    Ok(text.replace(from, to))
 }
 
 /// `text || text`

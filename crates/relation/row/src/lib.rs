@@ -47,7 +47,7 @@ pub use pattern::Pattern;
 pub use schema::{Assigned, Column, ColumnId, FixedPlace, RowView, RowWriter, Schema, Stored};
 pub use settings::{ByteaOutput, DateOrder, DateStyle, IntervalStyle, Settings};
 pub use snapshot::Snapshot;
-pub use text::{input, output, text_of_bytes};
+pub use text::{input, output, show, text_of_bytes};
 pub use types::{
     CATALOG_TYPES, IntervalFields, NUMERIC_PRECISION_MAX, STRING_LENGTH_MAX, TYPES, Type, Typmod,
 };
@@ -55,4 +55,4 @@ pub use user::{
     DomainName, EnumId, EnumLabel, EnumType, EnumValue, FIRST_USER_OID, KEPT, LABEL_BYTES_MAX,
     Neighbour, UserTypes, receive_from_client, send_to_client,
 };
-pub use value::{Value, ValueRef};
+pub use value::{VALUE_BYTES_MAX, Value, ValueRef, check_length};

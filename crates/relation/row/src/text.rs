@@ -9,7 +9,7 @@ use crate::numeric::Numeric;
 use crate::settings::Settings;
 use crate::snapshot::Snapshot;
 use crate::types::{Type, Typmod};
-use crate::value::{Value, ValueRef};
+use crate::value::{Value, ValueRef, check_length};
 use crate::{bytes, float, integer, strings};
 
 /// Reads a value of a type from text, as a literal, a parameter in text format or a cast from text is
@@ -71,7 +71,16 @@ pub fn input(ty: Type, typmod: Typmod, text: &str, settings: &Settings) -> Resul
 }
 
 /// Appends a value's text; nothing for null, which has none.
-pub fn output(value: ValueRef<'_>, settings: &Settings, out: &mut String) {
+///
+/// # Errors
+/// 54000 if `out` gets longer than a value may be; a part of the text is in it then.
+pub fn output(value: ValueRef<'_>, settings: &Settings, out: &mut String) -> Result<()> {
+    show(value, settings, out);
+    check_length(out.len())
+}
+
+/// The same for messages: nothing more is written once `out` is longer than a value may be.
+pub fn show(value: ValueRef<'_>, settings: &Settings, out: &mut String) {
     match value {
         ValueRef::Null => {}
         ValueRef::Bool(value) => out.push(if value { 't' } else { 'f' }),
@@ -92,7 +101,7 @@ pub fn output(value: ValueRef<'_>, settings: &Settings, out: &mut String) {
         ValueRef::Uuid(value) => bytes::write_uuid(value, out),
         ValueRef::Inet(value) => network::write_inet(value, out),
         ValueRef::Cidr(value) => network::write_whole(value, out),
-        ValueRef::Jsonb(value) => value.write(out),
+        ValueRef::Jsonb(value) => value.write_part(out),
         ValueRef::Enum(value) => crate::user::write(value, settings, out),
         ValueRef::Array(value) => array::write(value, settings, out),
     }

@@ -15,7 +15,7 @@ use crate::error::{Result, SqlError, SqlState};
 use crate::settings::Settings;
 use crate::snapshot::Snapshot;
 use crate::types::{Type, Typmod};
-use crate::value::{Value, ValueRef};
+use crate::value::{Value, ValueRef, check_length};
 use std::borrow::Cow;
 use std::sync::Arc;
 
@@ -414,7 +414,10 @@ pub fn receive_from_client(
 }
 
 /// Appends a value in the protocol's binary format; a snapshot that is none of an array as text, which its value does not tell from others.
-pub fn send_to_client(value: ValueRef<'_>, settings: &Settings, out: &mut Vec<u8>) {
+///
+/// # Errors
+/// As [`send`](crate::send).
+pub fn send_to_client(value: ValueRef<'_>, settings: &Settings, out: &mut Vec<u8>) -> Result<()> {
     match value {
         ValueRef::Enum(value) => out.extend_from_slice(label(value, settings).as_bytes()),
         ValueRef::Array(array) if array.element().enum_id().is_some() => {
@@ -427,8 +430,9 @@ pub fn send_to_client(value: ValueRef<'_>, settings: &Settings, out: &mut Vec<u8
                 }
             });
         }
-        value => crate::send(value, out),
+        value => crate::binary::put(value, out),
     }
+    check_length(out.len())
 }
 
 fn label(value: EnumValue, settings: &Settings) -> String {
@@ -530,11 +534,11 @@ mod tests {
         let ty = Type::Enum(mood().id);
         let value = input(ty, Typmod::NONE, "ok", &settings).unwrap();
         let mut stored = Vec::new();
-        send(value.as_ref(), &mut stored);
+        send(value.as_ref(), &mut stored).unwrap();
         assert_eq!(stored, (1i64 << 44).to_be_bytes());
         assert_eq!(receive(ty, Typmod::NONE, &stored).unwrap(), value);
         let mut sent = Vec::new();
-        send_to_client(value.as_ref(), &settings, &mut sent);
+        send_to_client(value.as_ref(), &settings, &mut sent).unwrap();
         assert_eq!(sent, b"ok");
         let back = receive_from_client(ty, Typmod::NONE, b"ok", &settings);
         assert_eq!(back.unwrap(), value);
@@ -548,14 +552,14 @@ mod tests {
         }
         let list = input(ty.array(), Typmod::NONE, "{happy,NULL,sad}", &settings).unwrap();
         let mut sent = Vec::new();
-        send_to_client(list.as_ref(), &settings, &mut sent);
+        send_to_client(list.as_ref(), &settings, &mut sent).unwrap();
         assert!(sent.ends_with(b"\0\0\0\x05happy\xff\xff\xff\xff\0\0\0\x03sad"));
         assert_eq!(
             receive_from_client(ty.array(), Typmod::NONE, &sent, &settings).unwrap(),
             list
         );
         let mut text = String::new();
-        output(list.as_ref(), &settings, &mut text);
+        output(list.as_ref(), &settings, &mut text).unwrap();
         assert_eq!(text, "{happy,NULL,sad}");
     }
 

@@ -9,11 +9,32 @@
 
 use crate::array::{Array, ArrayRef};
 use crate::datetime::{Date, Interval, Time, Timestamp};
+use crate::error::{Result, SqlError, SqlState};
 use crate::json::{Jsonb, JsonbRef};
 use crate::network::Inet;
 use crate::numeric::{Numeric, NumericRef};
 use crate::types::Type;
 use crate::user::EnumValue;
+
+/// The most bytes of a value and of its text: PostgreSQL's 1 GiB, of which it uses five itself.
+pub const VALUE_BYTES_MAX: usize = (1 << 30) - 5;
+
+/// Refuses to make what is longer than a value.
+///
+/// # Errors
+/// 54000 for more than [`VALUE_BYTES_MAX`] bytes.
+#[inline]
+pub fn check_length(bytes: usize) -> Result<()> {
+    if bytes > VALUE_BYTES_MAX {
+        return Err(too_long());
+    }
+    Ok(())
+}
+
+#[cold]
+fn too_long() -> SqlError {
+    SqlError::new(SqlState::PROGRAM_LIMIT, "requested length too large")
+}
 
 /// A value that owns its bytes.
 #[derive(Clone, Debug, PartialEq)]
@@ -161,6 +182,11 @@ impl Value {
         }
     }
 
+    /// Bytes that it takes on the heap.
+    pub fn heap_bytes(&self) -> usize {
+        self.as_ref().heap_bytes()
+    }
+
     /// Whether it is null.
     #[inline]
     pub fn is_null(&self) -> bool {
@@ -216,6 +242,34 @@ impl<'a> ValueRef<'a> {
             ValueRef::Oid(value) => Value::Oid(value),
             ValueRef::Enum(value) => Value::Enum(value),
             ValueRef::Array(value) => Value::Array(value.to_array()),
+        }
+    }
+
+    /// Bytes that [`Self::to_value`] takes on the heap.
+    pub fn heap_bytes(&self) -> usize {
+        match self {
+            ValueRef::Text(text) | ValueRef::Char(text) | ValueRef::Json(text) => text.len(),
+            ValueRef::Bytea(bytes) => bytes.len(),
+            ValueRef::Jsonb(value) => value.bytes().len(),
+            ValueRef::Array(value) => value.bytes().len(),
+            ValueRef::Numeric(value) => value.heap_bytes(),
+            ValueRef::Null
+            | ValueRef::Bool(_)
+            | ValueRef::Int2(_)
+            | ValueRef::Int4(_)
+            | ValueRef::Int8(_)
+            | ValueRef::Float4(_)
+            | ValueRef::Float8(_)
+            | ValueRef::Date(_)
+            | ValueRef::Time(_)
+            | ValueRef::Timestamp(_)
+            | ValueRef::Timestamptz(_)
+            | ValueRef::Interval(_)
+            | ValueRef::Uuid(_)
+            | ValueRef::Inet(_)
+            | ValueRef::Cidr(_)
+            | ValueRef::Oid(_)
+            | ValueRef::Enum(_) => 0,
         }
     }
 

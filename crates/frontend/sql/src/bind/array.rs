@@ -195,7 +195,7 @@ impl Binder<'_> {
             })
             .collect();
         let expr = match constants {
-            Some(values) => Expr::Const(Value::Array(vellum_row::Array::of(element, &values))),
+            Some(values) => Expr::Const(Value::Array(vellum_row::Array::list(element, &values)?)),
             None => call(CatalogFunction::MakeArray(element), items),
         };
         Ok(Bound {

@@ -193,7 +193,7 @@ impl Offset {
                     _ => Value::Numeric(Numeric::from(0)),
                 };
                 let mut text = String::new();
-                vellum_row::output(value.as_ref(), &Settings::default(), &mut text);
+                vellum_row::output(value.as_ref(), &Settings::default(), &mut text)?;
                 match compare(value.as_ref(), zero.as_ref()).is_lt() || text == "NaN" {
                     true => Err(wrong_size()),
                     false => Ok(()),

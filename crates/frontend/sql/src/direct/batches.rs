@@ -163,7 +163,7 @@ impl Rows {
             named.as_ref().unwrap_or(value).as_ref(),
             &self.forms,
             &mut text,
-        );
+        )?;
         Ok(Some(text))
     }
 }
@@ -248,7 +248,7 @@ fn decimal(value: &Value) -> Result<Option<i128>> {
         return Ok(None);
     }
     let mut text = String::new();
-    output(value.as_ref(), &Settings::default(), &mut text);
+    output(value.as_ref(), &Settings::default(), &mut text)?;
     text.retain(|char| char != '.');
     let number = text.parse();
     number.map(Some).map_err(|_| out_of_range("numeric"))

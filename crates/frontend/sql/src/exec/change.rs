@@ -12,7 +12,7 @@ use crate::plan::{
 use crate::rows::{self, Duplicate, Shape};
 use crate::sqlstate;
 use std::sync::Arc;
-use vellum_row::{Value, output};
+use vellum_row::{Value, show};
 
 impl Run<'_, '_> {
     pub(super) fn insert(
@@ -595,7 +595,7 @@ impl Run<'_, '_> {
             if values[at].is_null() {
                 text.push_str("null");
             } else {
-                output(values[at].as_ref(), self.env.settings(), &mut text);
+                show(values[at].as_ref(), self.env.settings(), &mut text);
             }
             text
         };

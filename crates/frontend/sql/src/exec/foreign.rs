@@ -23,7 +23,7 @@ use crate::sqlstate;
 use std::collections::VecDeque;
 use std::sync::Arc;
 use vellum::{Newest, TransactionOptions};
-use vellum_row::{Settings, Value, compare, output};
+use vellum_row::{Settings, Value, compare, show};
 
 /// What a changed row has yet to answer for.
 #[derive(Debug)]
@@ -536,7 +536,7 @@ fn shown(shape: &rows::Shape, columns: &[usize], row: &[Value], settings: &Setti
     let names: Vec<&str> = columns.iter().map(|at| &*schema.column(*at).name).collect();
     let values = columns.iter().map(|at| {
         let mut text = String::new();
-        output(row[*at].as_ref(), settings, &mut text);
+        show(row[*at].as_ref(), settings, &mut text);
         text
     });
     let values: Vec<String> = values.collect();

@@ -50,7 +50,7 @@ pub(super) fn rows(
         ValueRef::Json(text) => text.to_owned(),
         ValueRef::Jsonb(value) => {
             let mut text = String::new();
-            value.write(&mut text);
+            value.write(&mut text)?;
             text
         }
         _ if kind.many => return Ok(Vec::new()),
@@ -204,7 +204,7 @@ fn array_of(
             values.push(value_of(item, (element, typmod), settings, place)?);
             place.elements.truncate(depth);
         }
-        return Ok(Array::of(element, &values));
+        return Ok(Array::list(element, &values)?);
     }
     let mut arrays = Vec::with_capacity(items.len());
     for (number, item) in items.iter().enumerate() {

@@ -697,7 +697,7 @@ impl Run<'_, '_> {
             let at = key.len();
             key.extend([0; 5]);
             if !value.as_ref().is_null() {
-                send(value.as_ref(), &mut key);
+                send(value.as_ref(), &mut key)?;
                 let length = u32::try_from(key.len() - at).unwrap_or(u32::MAX);
                 key[at + 1..at + 5].copy_from_slice(&length.to_be_bytes());
                 key[at] = 1;
@@ -763,7 +763,7 @@ pub(crate) fn bytes_of_row(row: &[Value]) -> usize {
 /// `22004` and `2202E` for arrays that cannot stand beside each other; `54000`.
 fn gathered(ty: Type, values: &[Value]) -> Result<Array> {
     let (Type::Array(_), Some(element)) = (ty, ty.element()) else {
-        return Ok(Array::of(ty, values));
+        return Ok(Array::list(ty, values)?);
     };
     let mut parts = Vec::with_capacity(values.len());
     for value in values {
@@ -790,7 +790,7 @@ fn gathered(ty: Type, values: &[Value]) -> Result<Array> {
 
 /// Bytes that a value takes in memory.
 pub(crate) fn bytes_of(value: &Value) -> usize {
-    size_of::<Value>() + value.as_ref().heap_bytes()
+    size_of::<Value>() + value.heap_bytes()
 }
 
 /// `21000`.

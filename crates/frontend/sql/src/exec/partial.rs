@@ -336,12 +336,12 @@ impl Partial {
             ) if self.items.is_empty() => Ok(Value::Null),
             (AggregateKind::Array, _) => {
                 let element = ty.element().unwrap_or(Type::Text);
-                Ok(Value::Array(Array::of(element, &self.items)))
+                Ok(Value::Array(Array::list(element, &self.items)?))
             }
             (AggregateKind::Arrays, _) => Ok(Value::Array(super::gathered(ty, &self.items)?)),
             (AggregateKind::Json { binary, lines }, _) => {
                 if lines {
-                    return Ok(in_lines(&self.items, settings));
+                    return in_lines(&self.items, settings);
                 }
                 Ok(json::array_of(&self.items, ", ", binary, settings)?)
             }
@@ -371,17 +371,20 @@ impl Partial {
 }
 
 /// A JSON array of rows or arrays, which are JSON already: each but the first begins a line, a null does not.
-fn in_lines(items: &[Value], settings: &Settings) -> Value {
+///
+/// # Errors
+/// `54000` for one that is too long.
+fn in_lines(items: &[Value], settings: &Settings) -> Result<Value> {
     let mut text = String::from("[");
     for (number, item) in items.iter().enumerate() {
         let item = item.as_ref();
         if number > 0 {
             text.push_str(if item.is_null() { ", " } else { ", \n " });
         }
-        json::append(item, settings, &mut text);
+        json::append(item, settings, &mut text)?;
     }
     text.push(']');
-    Value::Json(text.into())
+    Ok(Value::Json(text.into()))
 }
 
 fn bytes_in(value: ValueRef<'_>) -> &[u8] {

@@ -217,7 +217,7 @@ fn series(ty: Type, call: &SetCall, frame: &Frame<'_>) -> Result<Set> {
         ];
         for (what, value) in bounds {
             let mut text = String::new();
-            output(value.as_ref(), frame.env.settings(), &mut text);
+            output(value.as_ref(), frame.env.settings(), &mut text)?;
             let odd = match text.as_str() {
                 "NaN" => "NaN",
                 "Infinity" | "-Infinity" => "infinity",

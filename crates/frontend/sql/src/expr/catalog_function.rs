@@ -582,7 +582,7 @@ pub(super) fn call<'a>(
         F::ArrayToText => match (of_array(0), value(1).as_str()) {
             (Some(array), Some(separator)) => {
                 let null = value(2).as_str();
-                Value::text(array::to_text(array, separator, null, env.settings()))
+                Value::text(array::to_text(array, separator, null, env.settings())?)
             }
             _ => Value::Null,
         },
@@ -592,11 +592,11 @@ pub(super) fn call<'a>(
             let found = found.and_then(|(array, subscripts)| array.get(&subscripts));
             found.unwrap_or(Value::Null)
         }
-        F::MakeRecord => super::record::make(values, env.settings()),
+        F::MakeRecord => super::record::make(values, env.settings())?,
         F::Field(number, ty) => {
             super::record::field(value(0), usize::from(number), ty, env.settings())?
         }
-        F::MakeArray(element) => Value::Array(Array::of(element, values)),
+        F::MakeArray(element) => Value::Array(Array::list(element, values)?),
         F::NestArrays(element) => {
             let parts: Option<Vec<_>> = (0..values.len()).map(of_array).collect();
             let nested = match parts {
@@ -656,7 +656,7 @@ fn json_get(value: ValueRef<'_>, key: ValueRef<'_>, as_text: bool) -> Result<Val
                 None => value.field(name),
             };
             match found {
-                Some(found) if as_text => shown(found.as_text()),
+                Some(found) if as_text => shown(found.as_text()?),
                 Some(found) => ValueRef::Jsonb(found).to_value(),
                 None => Value::Null,
             }

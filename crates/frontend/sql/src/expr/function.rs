@@ -9,7 +9,7 @@ use super::{Expr, Frame, Out};
 use crate::error::{Result, SqlError};
 use crate::sqlstate;
 use vellum_row::datetime::extract;
-use vellum_row::{Type, Value, ValueRef, compare, functions, output};
+use vellum_row::{Type, Value, ValueRef, check_length, compare, functions, output};
 
 /// A function.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -416,8 +416,7 @@ pub(super) fn call<'a>(
             for argument in arguments {
                 let value = argument.eval(frame)?;
                 if !value.is_null() {
-                    output(value.as_ref(), frame.env.settings(), &mut text);
-                    check_length(text.len())?;
+                    output(value.as_ref(), frame.env.settings(), &mut text)?;
                 }
             }
             return Ok(Out::Own(Value::text(text)));
@@ -478,7 +477,7 @@ fn strict(function: Builtin, values: &[Value], frame: &Frame<'_>) -> Result<Valu
         Builtin::RightTrim => Value::text(functions::trim_right(subject, blanks(1))),
         Builtin::Replace => {
             let (from, to) = (text(1).unwrap_or(""), text(2).unwrap_or(""));
-            Value::text(functions::replace(subject, from, to))
+            Value::text(functions::replace(subject, from, to)?)
         }
         Builtin::Position => Value::Int4(functions::position(subject, text(1).unwrap_or(""))),
         Builtin::Ascii => Value::Int4(subject.chars().next().map_or(0, |char| char as i32)),
@@ -579,13 +578,4 @@ fn sized(ty: Option<Type>) -> Type {
 /// A sequence is named by text, or is an oid.
 fn sequence(ty: Option<Type>) -> Type {
     ty.filter(|ty| ty.is_oid()).unwrap_or(Type::Text)
-}
-
-/// Almost 1 GiB, as for any value, which has four bytes more in PostgreSQL.
-pub(super) fn check_length(bytes: usize) -> Result<()> {
-    if bytes > (1 << 30) - 5 {
-        let text = "requested length too large";
-        return Err(SqlError::new(sqlstate::PROGRAM_LIMIT_EXCEEDED, text));
-    }
-    Ok(())
 }

@@ -666,7 +666,7 @@ impl Expr {
                 let (left, right) = (left.as_ref(), right.as_ref());
                 match (left.as_str(), right.as_str()) {
                     (Some(left), Some(right)) => {
-                        function::check_length(left.len() + right.len())?;
+                        vellum_row::check_length(left.len() + right.len())?;
                         Out::Own(Value::text(functions::concat(left, right)))
                     }
                     _ => Out::NULL,

@@ -10,7 +10,7 @@
 
 use crate::error::{Result, SqlError};
 use std::sync::Arc;
-use vellum_row::{Settings, Type, Typmod, Value, ValueRef, input, output};
+use vellum_row::{Settings, Type, Typmod, Value, ValueRef, check_length, input, output};
 
 /// Types of a record's fields; of those that are records, what is in them, as far as that is known.
 pub(crate) type RowType = Arc<[(Type, Option<RowFields>)]>;
@@ -50,7 +50,7 @@ pub(crate) fn send(
             send(&text, within.map(|fields| &fields.0), settings, out)?;
         } else {
             let value = input(ty, Typmod::NONE, &text, settings)?;
-            vellum_row::send_to_client(value.as_ref(), settings, out);
+            vellum_row::send_to_client(value.as_ref(), settings, out)?;
         }
         let length = i32::try_from(out.len() - at - 4).unwrap_or(i32::MAX);
         out[at..at + 4].copy_from_slice(&length.to_be_bytes());
@@ -75,7 +75,10 @@ pub(crate) fn fields(typmod: Typmod) -> Option<[(&'static str, Type); 2]> {
 }
 
 /// A row of these values.
-pub(super) fn make(values: &[Value], settings: &Settings) -> Value {
+///
+/// # Errors
+/// `54000` for one that is too long.
+pub(super) fn make(values: &[Value], settings: &Settings) -> Result<Value> {
     let mut out = String::from("(");
     let mut text = String::new();
     for (number, value) in values.iter().enumerate() {
@@ -86,10 +89,11 @@ pub(super) fn make(values: &[Value], settings: &Settings) -> Value {
             continue;
         }
         text.clear();
-        output(value.as_ref(), settings, &mut text);
+        output(value.as_ref(), settings, &mut text)?;
         let special = |char: char| matches!(char, '"' | '\\' | '(' | ')' | ',') || is_space(char);
         if !text.is_empty() && !text.contains(special) {
             out.push_str(&text);
+            check_length(out.len())?;
             continue;
         }
         out.push('"');
@@ -100,9 +104,10 @@ pub(super) fn make(values: &[Value], settings: &Settings) -> Value {
             out.push(char);
         }
         out.push('"');
+        check_length(out.len())?;
     }
     out.push(')');
-    Value::text(out)
+    Ok(Value::text(out))
 }
 
 /// One of a row's values.
@@ -176,7 +181,7 @@ mod tests {
                 r#"("a ""b\\,","(")"#,
             ),
         ] {
-            let record = make(&values, &settings);
+            let record = make(&values, &settings).unwrap();
             assert_eq!(record, Value::text(text));
             for (number, value) in values.iter().enumerate() {
                 let ty = value.ty().unwrap_or(Type::Text);

@@ -12,7 +12,7 @@ use crate::sqlstate;
 use crate::system::part_text;
 use smallvec::SmallVec;
 use vellum::{Blocker, Newest, Transaction};
-use vellum_row::{Assigned, Value, ValueRef, compare, output};
+use vellum_row::{Assigned, Value, ValueRef, compare, show};
 
 /// A unique index has the columns already.
 #[derive(Debug)]
@@ -453,7 +453,7 @@ impl Duplicate {
                 Part::Computed { expr, .. } => computed(expr, RowRef::Values(values)).ok(),
             };
             match value {
-                Some(value) if !value.is_null() => output(value.as_ref(), settings, &mut text),
+                Some(value) if !value.is_null() => show(value.as_ref(), settings, &mut text),
                 _ => text.push_str("null"),
             }
             text

@@ -274,7 +274,7 @@ impl Env<'_> {
             return None;
         };
         let mut text = String::new();
-        vellum_row::output(value.as_ref(), self.forms, &mut text);
+        vellum_row::show(value.as_ref(), self.forms, &mut text);
         let whole = text.bytes().all(|byte| byte.is_ascii_digit());
         let name = self.forms.format_type(ty, Typmod::NONE);
         (sql.starts_with('\'') && whole).then(|| format!("'{text}'::{name}"))

@@ -476,7 +476,7 @@ impl Session {
             Value::Bool(value) => Ok(value),
             other => {
                 let mut shown = String::new();
-                output(other.as_ref(), &self.settings.forms, &mut shown);
+                output(other.as_ref(), &self.settings.forms, &mut shown)?;
                 Ok(self.of_text(Type::Bool, &shown)? == Value::Bool(true))
             }
         }
@@ -494,7 +494,7 @@ impl Session {
             return Ok(None);
         }
         let mut shown = String::new();
-        output(value.as_ref(), &self.settings.forms, &mut shown);
+        output(value.as_ref(), &self.settings.forms, &mut shown)?;
         Ok(Some(shown))
     }
 

@@ -246,7 +246,7 @@ impl Session {
                 let value = Value::text(column);
                 let format = format_of(formats, number);
                 let forms = &self.settings.forms;
-                encode(value.as_ref(), format, forms, &mut text, &mut self.body);
+                encode(value.as_ref(), format, forms, &mut text, &mut self.body)?;
             }
             sink.row(OutputRow::new(count, &self.body)).map_err(gone)?;
         }

@@ -1,11 +1,12 @@
 //! Values as columns of a row of the protocol: a length and bytes.
 
-use crate::error::Result;
+use crate::error::{Result, SqlError};
 use crate::expr::{RowType, send_record};
 use crate::plan::Program;
 use crate::wire::Format;
 use vellum_row::{
-    Column, Schema, Settings, Snapshot, Type, Typmod, Value, ValueRef, output, send_to_client,
+    Column, Schema, Settings, Snapshot, Type, Typmod, Value, ValueRef, check_length, output,
+    send_to_client,
 };
 
 /// What the rows of a query are kept as, so that they can be told in any format.
@@ -49,7 +50,7 @@ impl Stored {
                 Some(Some(special)) => {
                     special.encode(value, format, (forms, name_of), text, body)?;
                 }
-                _ => encode(value, format, forms, text, body),
+                _ => encode(value, format, forms, text, body)?,
             }
         }
         Ok(())
@@ -108,7 +109,7 @@ impl Special {
         match (self, format, value) {
             (Self::Name(ty), Format::Text, ValueRef::Oid(oid)) => {
                 let name = Value::text(name_of(*ty, oid));
-                encode(name.as_ref(), format, forms, text, body);
+                encode(name.as_ref(), format, forms, text, body)
             }
             (Self::Name(ty), Format::Text, ValueRef::Array(oids)) => {
                 let names = oids.map(Type::Text, |oid| {
@@ -118,13 +119,13 @@ impl Special {
                     })
                 })?;
                 let names = Value::Array(names);
-                encode(names.as_ref(), format, forms, text, body);
+                encode(names.as_ref(), format, forms, text, body)
             }
             (Self::Row(known), Format::Binary, ValueRef::Text(row)) => {
                 let at = body.len();
                 body.extend_from_slice(&[0; 4]);
                 send_record(row, known.as_ref(), forms, body)?;
-                set_length(body, at);
+                set_length(body, at)
             }
             (Self::Snapshot, Format::Binary, ValueRef::Text(snapshot)) => {
                 let at = body.len();
@@ -135,10 +136,10 @@ impl Special {
             (Self::Byte, Format::Binary, ValueRef::Text("")) => {
                 body.extend_from_slice(&1i32.to_be_bytes());
                 body.push(0);
+                Ok(())
             }
             (_, _, value) => encode(value, format, forms, text, body),
         }
-        Ok(())
     }
 }
 
@@ -152,16 +153,19 @@ pub(super) fn format_of(formats: &[Format], number: usize) -> Format {
 }
 
 /// Appends a column of a row: length and bytes.
+///
+/// # Errors
+/// `54000` if a value or the row is too long.
 pub(super) fn encode(
     value: ValueRef<'_>,
     format: Format,
     forms: &Settings,
     text: &mut String,
     body: &mut Vec<u8>,
-) {
+) -> Result<()> {
     if value.is_null() {
         body.extend_from_slice(&(-1i32).to_be_bytes());
-        return;
+        return Ok(());
     }
     let at = body.len();
     body.extend_from_slice(&[0; 4]);
@@ -169,17 +173,22 @@ pub(super) fn encode(
         (Format::Text, ValueRef::Text(plain)) => body.extend_from_slice(plain.as_bytes()),
         (Format::Text, value) => {
             text.clear();
-            output(value, forms, text);
+            output(value, forms, text)?;
             body.extend_from_slice(text.as_bytes());
         }
-        (Format::Binary, value) => send_to_client(value, forms, body),
+        (Format::Binary, value) => send_to_client(value, forms, body)?,
     }
-    set_length(body, at);
+    set_length(body, at)
 }
 
 /// Writes how long what stands behind a place for a length is.
-fn set_length(body: &mut [u8], at: usize) {
-    // A value is at most 1 GiB long.
-    let length = i32::try_from(body.len() - at - 4).unwrap_or(i32::MAX);
+///
+/// # Errors
+/// `54000` if the row gets longer than a message may be.
+fn set_length(body: &mut [u8], at: usize) -> Result<()> {
+    check_length(body.len())?;
+    let length = i32::try_from(body.len() - at - 4);
+    let length = length.map_err(|_| SqlError::internal("a value of more than 1 GiB"))?;
     body[at..at + 4].copy_from_slice(&length.to_be_bytes());
+    Ok(())
 }

@@ -620,7 +620,7 @@ impl Session {
                             let value = value.as_ref();
                             special.encode(value, format, (forms, &name_of), text, body)?;
                         }
-                        _ => encode(value.as_ref(), format, forms, text, body),
+                        _ => encode(value.as_ref(), format, forms, text, body)?,
                     }
                 }
                 told += 1;

@@ -123,11 +123,18 @@ fn encode(statistics: &TableStatistics) -> Vec<u8> {
             out.push(0);
             continue;
         };
+        let sent = [least, greatest].map(|value| {
+            let mut bytes = Vec::new();
+            send(value.as_ref(), &mut bytes).map(|()| bytes)
+        });
+        // What is too long to be told is not kept.
+        let [Ok(least), Ok(greatest)] = sent else {
+            out.push(0);
+            continue;
+        };
         out.push(1);
         out.put_u32(ty.oid());
-        for value in [least, greatest] {
-            let mut bytes = Vec::new();
-            send(value.as_ref(), &mut bytes);
+        for bytes in [least, greatest] {
             out.put_u32(bytes.len() as u32);
             out.put(&bytes);
         }

@@ -13,7 +13,7 @@ use crate::rows::Part;
 use std::borrow::Cow;
 use std::sync::Arc;
 use vellum_row::arithmetic::Operator;
-use vellum_row::{Settings, Type, Typmod, Value, output};
+use vellum_row::{Settings, Type, Typmod, Value, show};
 
 /// What a function of an extension is called.
 pub(crate) type Called<'f> = &'f dyn Fn(Scalar) -> String;
@@ -66,7 +66,7 @@ impl Writer<'_> {
             .settings
             .format_type(own.unwrap_or(Type::Text), Typmod::NONE);
         let mut text = String::new();
-        output(value.as_ref(), self.settings, &mut text);
+        show(value.as_ref(), self.settings, &mut text);
         match (value, ty) {
             (Value::Null, Some(_)) => return format!("NULL::{name}"),
             // Bound to what it was bound to before.
@@ -576,7 +576,7 @@ impl Writer<'_> {
             }
             (Builtin::NextValue, [Expr::Const(value)]) => {
                 let mut name = String::new();
-                output(value.as_ref(), self.settings, &mut name);
+                show(value.as_ref(), self.settings, &mut name);
                 format!(
                     "nextval({}::regclass)",
                     simple_literal(&(self.regclass)(&name))

@@ -160,7 +160,7 @@ pub(crate) fn ask(env: &Env<'_>, function: F, arguments: &[Value]) -> Result<Val
                     })
                 })?;
                 let mut text = String::new();
-                output(Value::Array(names).as_ref(), env.forms, &mut text);
+                output(Value::Array(names).as_ref(), env.forms, &mut text)?;
                 Value::text(text)
             }
             _ => Value::text(reg_text(env, ty, first)),

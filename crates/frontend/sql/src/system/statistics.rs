@@ -6,7 +6,7 @@ use super::{Scan, Spec, text};
 use crate::catalog::Relation;
 use crate::error::Result;
 use crate::statistics::{ColumnStatistics, TableStatistics};
-use vellum_row::{Array, Type, Value, output};
+use vellum_row::{Array, Type, Value, show};
 
 pub(super) const RELATIONS: &[Spec] = &[
     Spec {
@@ -54,7 +54,7 @@ fn histogram(scan: &Scan<'_>, column: &ColumnStatistics) -> Value {
     };
     let items = [least, greatest].map(|value| {
         let mut shown = String::new();
-        output(value.as_ref(), scan.env.forms, &mut shown);
+        show(value.as_ref(), scan.env.forms, &mut shown);
         text(shown)
     });
     Value::Array(Array::of(Type::Text, &items))

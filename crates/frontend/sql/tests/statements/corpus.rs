@@ -154,6 +154,7 @@ corpus!(
     outer_groups,
     outer_types,
     parameters,
+    patterns,
     pgcrypto,
     precedence,
     qualified_names,

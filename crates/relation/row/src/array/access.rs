@@ -5,15 +5,18 @@ use crate::compare::compare;
 use crate::error::{Result, SqlError, SqlState};
 use crate::settings::Settings;
 use crate::text::output;
-use crate::value::{Value, ValueRef};
+use crate::value::{Value, ValueRef, check_length};
 
 /// `array_to_string`: the elements' texts with `separator` between; nulls are left out unless `null` stands for them.
+///
+/// # Errors
+/// 54000 for a text that is longer than a value may be.
 pub fn to_text(
     array: ArrayRef<'_>,
     separator: &str,
     null: Option<&str>,
     settings: &Settings,
-) -> String {
+) -> Result<String> {
     let mut out = String::new();
     let mut first = true;
     for item in array.items() {
@@ -25,10 +28,11 @@ pub fn to_text(
         }
         match null {
             Some(null) if item.is_null() => out.push_str(null),
-            _ => output(item.as_ref(), settings, &mut out),
+            _ => output(item.as_ref(), settings, &mut out)?,
         }
+        check_length(out.len())?;
     }
-    out
+    Ok(out)
 }
 
 /// `array_position`: the subscript of the first element that equals `wanted`, nulls too.

@@ -1,8 +1,8 @@
 //! Arrays with other elements in some places: what an assignment to subscripts makes.
 
-use super::{Array, ArrayRef, DIMENSIONS_MAX, Dimension, ELEMENTS_MAX, FILLED_BYTES_MAX};
+use super::{Array, ArrayRef, DIMENSIONS_MAX, Dimension, ELEMENTS_MAX};
 use crate::error::{Result, SqlError, SqlState};
-use crate::value::Value;
+use crate::value::{VALUE_BYTES_MAX, Value};
 
 fn wrong(text: &'static str) -> SqlError {
     SqlError::new(SqlState::of("2202E"), text)
@@ -16,7 +16,7 @@ fn out_of_range() -> SqlError {
 fn checked(shape: &[Dimension]) -> Result<usize> {
     let mut lengths = shape.iter().map(|one| usize::try_from(one.length).ok());
     let count = lengths.try_fold(1usize, |all, one| all.checked_mul(one?));
-    let fits = |count: &usize| *count <= FILLED_BYTES_MAX / size_of::<Value>();
+    let fits = |count: &usize| *count <= VALUE_BYTES_MAX / size_of::<Value>();
     let count = count.filter(fits).ok_or_else(|| {
         let message = format!("array size exceeds the maximum allowed ({ELEMENTS_MAX})");
         SqlError::new(SqlState::of("54000"), message)

@@ -13,11 +13,11 @@ mod text;
 pub use access::{Elements, append, concat, position, prepend, to_text};
 pub(crate) use text::{parse, parse_vector, write};
 
-use crate::binary::{receive, send};
+use crate::binary::{put, receive};
 use crate::compare::{compare, hash};
 use crate::error::{Result, SqlError, SqlState};
 use crate::types::{Type, Typmod};
-use crate::value::Value;
+use crate::value::{VALUE_BYTES_MAX, Value};
 use std::cmp::Ordering;
 use std::hash::Hasher;
 
@@ -26,12 +26,27 @@ pub const DIMENSIONS_MAX: usize = 6;
 /// The most elements: their numbers are integers.
 const ELEMENTS_MAX: usize = (i32::MAX / 8) as usize;
 
-/// The most bytes of elements in memory that are made at once: a value's 1 GiB.
-const FILLED_BYTES_MAX: usize = 1 << 30;
-
 const HEADER: usize = 12;
 const NULLS: i32 = 1;
 const VECTOR: i32 = 2;
+
+/// `54000`.
+#[cold]
+fn too_large() -> SqlError {
+    let message = format!("array size exceeds the maximum allowed ({ELEMENTS_MAX})");
+    SqlError::new(SqlState::of("54000"), message)
+}
+
+/// Refuses more elements than an array may have: for who collects them.
+///
+/// # Errors
+/// `54000`.
+pub fn check_count(count: usize) -> Result<()> {
+    if count > ELEMENTS_MAX {
+        return Err(too_large());
+    }
+    Ok(())
+}
 
 /// `54000`.
 #[cold]
@@ -58,7 +73,8 @@ pub struct Dimension {
 }
 
 impl Array {
-    /// An array of one dimension whose subscripts begin at 1. The items are of type `element`, or null.
+    /// An array of one dimension whose subscripts begin at 1. The items are of type `element`, or null. They are few and short, as the engine's own are;
+    /// of any others [`Self::list`] is one.
     pub fn of(element: Type, items: &[Value]) -> Self {
         let length = i32::try_from(items.len()).unwrap_or(i32::MAX);
         let dimensions = [Dimension { length, lower: 1 }];
@@ -68,6 +84,15 @@ impl Array {
             &dimensions
         };
         Self::build(element, dimensions, items, 0)
+    }
+
+    /// An array of one dimension whose subscripts begin at 1, of any items of type `element` and nulls.
+    ///
+    /// # Errors
+    /// `54000` for too many elements, or too many bytes.
+    pub fn list(element: Type, items: &[Value]) -> Result<Self> {
+        let length = i32::try_from(items.len()).map_err(|_| too_large())?;
+        Self::shaped(element, &[Dimension { length, lower: 1 }], items)
     }
 
     /// An `int2vector` or `oidvector`.
@@ -91,14 +116,8 @@ impl Array {
             .collect();
         let lengths = dimensions.iter().map(|one| one.length as usize);
         let count = lengths.fold(usize::from(!dimensions.is_empty()), usize::saturating_mul);
-        let bytes = match item {
-            Value::Text(text) | Value::Json(text) => text.len(),
-            Value::Bytea(bytes) => bytes.len(),
-            _ => 0,
-        };
-        if count.saturating_mul(size_of::<Value>() + bytes) > FILLED_BYTES_MAX {
-            let message = format!("array size exceeds the maximum allowed ({ELEMENTS_MAX})");
-            return Err(SqlError::new(SqlState::of("54000"), message));
+        if count.saturating_mul(size_of::<Value>() + item.heap_bytes()) > VALUE_BYTES_MAX {
+            return Err(too_large());
         }
         let items = vec![item.clone(); count];
         Self::shaped(element, &dimensions, &items)
@@ -154,14 +173,16 @@ impl Array {
             );
             return Err(SqlError::new(SqlState::of("54000"), message));
         }
-        if items.len() > ELEMENTS_MAX {
-            let message = format!("array size exceeds the maximum allowed ({ELEMENTS_MAX})");
-            return Err(SqlError::new(SqlState::of("54000"), message));
-        }
+        check_count(items.len())?;
         let dimensions = if items.is_empty() { &[] } else { dimensions };
-        Ok(Self::build(element, dimensions, items, 0))
+        let made = Self::build(element, dimensions, items, 0);
+        if made.0.len() > VALUE_BYTES_MAX {
+            return Err(too_large());
+        }
+        Ok(made)
     }
 
+    /// Ends early once it has more bytes than a value may have; then it is none.
     fn build(element: Type, dimensions: &[Dimension], items: &[Value], flags: i32) -> Self {
         debug_assert!(
             dimensions.is_empty()
@@ -190,9 +211,12 @@ impl Array {
                 bytes.extend_from_slice(&(-1i32).to_be_bytes());
                 continue;
             }
+            if bytes.len() > VALUE_BYTES_MAX {
+                break;
+            }
             let at = bytes.len();
             bytes.extend_from_slice(&[0; 4]);
-            send(item.as_ref(), &mut bytes);
+            put(item.as_ref(), &mut bytes);
             let length = i32::try_from(bytes.len() - at - 4).unwrap_or(i32::MAX);
             bytes[at..at + 4].copy_from_slice(&length.to_be_bytes());
         }
@@ -450,16 +474,11 @@ impl<'a> ArrayRef<'a> {
     /// The array with each element made another, of type `element`.
     ///
     /// # Errors
-    /// Those of `each`.
+    /// Those of `each`; `54000` for too many bytes.
     pub fn map(self, element: Type, mut each: impl FnMut(Value) -> Result<Value>) -> Result<Array> {
         let items = self.items().map(&mut each).collect::<Result<Vec<_>>>()?;
         let dimensions: Vec<Dimension> = self.dimensions().collect();
-        Ok(Array::build(
-            element,
-            if items.is_empty() { &[] } else { &dimensions },
-            &items,
-            0,
-        ))
+        Array::counted(element, &dimensions, &items)
     }
 }
 
@@ -498,7 +517,7 @@ mod tests {
 
     fn shown(value: &Value) -> String {
         let mut out = String::new();
-        output(value.as_ref(), &Settings::default(), &mut out);
+        output(value.as_ref(), &Settings::default(), &mut out).unwrap();
         out
     }
 
@@ -547,7 +566,7 @@ mod tests {
         for text in ["{}", "{1,NULL,3}", "{{1,2},{3,4}}", "[-1:0]={7,8}"] {
             let value = read(Type::Int8.array(), text).unwrap();
             let mut bytes = Vec::new();
-            send(value.as_ref(), &mut bytes);
+            put(value.as_ref(), &mut bytes);
             let back = receive(Type::Int8.array(), Typmod::NONE, &bytes).unwrap();
             assert_eq!(back, value);
             for end in 0..bytes.len() {

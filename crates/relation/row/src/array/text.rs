@@ -3,9 +3,9 @@
 use super::{Array, ArrayRef, Dimension};
 use crate::error::{Result, SqlError, SqlState};
 use crate::settings::Settings;
-use crate::text::{input, output};
+use crate::text::{input, show};
 use crate::types::{Type, Typmod};
-use crate::value::Value;
+use crate::value::{VALUE_BYTES_MAX, Value};
 
 /// Nothing but a number of dimensions that is above every one that can be.
 const NESTING_MAX: usize = super::DIMENSIONS_MAX;
@@ -143,6 +143,7 @@ impl Parser<'_> {
                         return Err(malformed(self.text, uneven));
                     }
                     let item = self.item()?;
+                    super::check_count(self.items.len() + 1)?;
                     self.items.push(item);
                 }
                 count += 1;
@@ -170,6 +171,7 @@ impl Parser<'_> {
     fn item(&mut self) -> Result<Value> {
         let mut item = String::new();
         let quoted = self.rest.starts_with('"');
+        let mut escaped = false;
         let mut chars = self.rest.char_indices();
         let mut end = self.rest.len();
         // Blanks at the end of an item without quotes do not count, unless they are escaped.
@@ -203,6 +205,7 @@ impl Parser<'_> {
                         return Err(malformed(self.text, detail));
                     }
                     '\\' => {
+                        escaped = true;
                         item.extend(chars.next().map(|(_, char)| char));
                         kept = item.len();
                     }
@@ -222,7 +225,7 @@ impl Parser<'_> {
             }
         }
         self.rest = &self.rest[end..];
-        if !quoted && item.eq_ignore_ascii_case("null") {
+        if !quoted && !escaped && item.eq_ignore_ascii_case("null") {
             return Ok(Value::Null);
         }
         input(self.element, self.typmod, &item, self.settings)
@@ -236,7 +239,7 @@ pub(crate) fn parse_vector(element: Type, text: &str, settings: &Settings) -> Re
     Ok(Array::vector(element, &items.collect::<Result<Vec<_>>>()?))
 }
 
-/// Appends the text of an array.
+/// Appends the text of an array. Ends early once `out` is longer than a value may be: numbers of few bytes have texts of many.
 pub(crate) fn write(array: ArrayRef<'_>, settings: &Settings, out: &mut String) {
     let mut text = String::new();
     if array.is_vector() {
@@ -244,7 +247,7 @@ pub(crate) fn write(array: ArrayRef<'_>, settings: &Settings, out: &mut String) 
             if number > 0 {
                 out.push(' ');
             }
-            output(item.as_ref(), settings, out);
+            show(item.as_ref(), settings, out);
         }
         return;
     }
@@ -261,6 +264,9 @@ pub(crate) fn write(array: ArrayRef<'_>, settings: &Settings, out: &mut String) 
         return;
     }
     for (number, item) in array.items().enumerate() {
+        if out.len() > VALUE_BYTES_MAX {
+            return;
+        }
         // Braces open and close where a row of a dimension begins and ends.
         let mut row = 1;
         let mut opened = 0;
@@ -280,7 +286,7 @@ pub(crate) fn write(array: ArrayRef<'_>, settings: &Settings, out: &mut String) 
             out.push('{');
         }
         text.clear();
-        output(item.as_ref(), settings, &mut text);
+        show(item.as_ref(), settings, &mut text);
         let bare = !text.is_empty()
             && !text.eq_ignore_ascii_case("null")
             && !text.contains(|char: char| "\"\\{},".contains(char) || char.is_ascii_whitespace());

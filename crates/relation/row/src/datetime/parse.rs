@@ -4,6 +4,7 @@
 //! given twice. Numbers without a mark are year, month or day by what is still missing and by the
 //! session's date order.
 
+use super::abbreviations;
 use super::calendar::{Day, EPOCH_JULIAN, days_in_month};
 use super::clock::{clock, displacement, fraction, leading_number};
 use super::moment::{Moment, Parsed, Zone};
@@ -267,6 +268,10 @@ impl Parser<'_> {
     fn word_token(&mut self, tokens: &[Token], index: usize, text: &str) -> Parse<Option<u32>> {
         if let Some(offset) = zone_word(text) {
             self.zone = Some(Zone::Offset(offset));
+            return Ok(Some(field::ZONE));
+        }
+        if let Some(zone) = abbreviations::zone(text) {
+            self.zone = Some(Zone::Named(zone));
             return Ok(Some(field::ZONE));
         }
         let Some(word) = date_word(text) else {
@@ -737,7 +742,9 @@ pub(super) fn parse(text: &str, goal: Goal, settings: &Settings) -> Parse<Parsed
                 return Err(Fault::Format);
             }
             // A zone with rules has an offset only on a day.
-            if matches!(parser.zone, Some(Zone::Named(_))) && !parser.has(field::DATE) {
+            let has_rules =
+                |zone: &Zone| matches!(zone, Zone::Named(zone) if !zone.is_abbreviated());
+            if parser.zone.as_ref().is_some_and(has_rules) && !parser.has(field::DATE) {
                 return Err(Fault::Format);
             }
         }

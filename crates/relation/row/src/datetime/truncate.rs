@@ -261,6 +261,7 @@ impl TimeZone {
     pub fn find(name: &str) -> Result<TimeZone> {
         let plain = name.to_lowercase();
         let short = abbreviations::find(&plain).map(TimeZone::fixed);
+        let short = short.or_else(|| abbreviations::zone(&plain));
         short.or_else(|| TimeZone::named(name)).ok_or_else(|| {
             let message = format!("time zone \"{name}\" not recognized");
             SqlError::new(SqlState::INVALID_PARAMETER, message)

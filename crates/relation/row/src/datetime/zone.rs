@@ -39,6 +39,28 @@ struct Posix {
 struct Named {
     name: String,
     rules: jiff::tz::TimeZone,
+    /// What its clocks are called, if that is all that is known of the offset.
+    abbreviation: Option<&'static str>,
+}
+
+/// Changes of a zone's clocks that are looked through for an abbreviation.
+const CHANGES_MAX: usize = 1000;
+
+impl Named {
+    /// The offset at an instant: the one that the abbreviation had last, or will have first; the zone's own if it has none.
+    fn offset_at(&self, instant: jiff::Timestamp) -> i32 {
+        let own = || self.rules.to_offset(instant).seconds();
+        let Some(abbreviation) = self.abbreviation else {
+            return own();
+        };
+        let is = |change: &jiff::tz::TimeZoneTransition<'_>| change.abbreviation() == abbreviation;
+        // A change at the instant has come.
+        let behind = jiff::Timestamp::from_second(instant.as_second().saturating_add(1));
+        let behind = behind.unwrap_or(instant);
+        let before = self.rules.preceding(behind).take(CHANGES_MAX).find(is);
+        let found = before.or_else(|| self.rules.following(instant).take(CHANGES_MAX).find(is));
+        found.map_or_else(own, |change| change.offset().seconds())
+    }
 }
 
 /// Where the clock of a zone stands, and what people call it.
@@ -85,7 +107,7 @@ impl TimeZone {
     pub fn named(name: &str) -> Option<Self> {
         if let Ok(rules) = database().get(name) {
             let name = rules.iana_name().unwrap_or(name).to_owned();
-            return Some(Self(Zone::Named(Arc::new(Named { name, rules }))));
+            return Some(Self::ruled(name, rules, None));
         }
         let is_rule = name.len() < 100 && name.bytes().any(|byte| byte.is_ascii_digit());
         if !is_rule {
@@ -102,7 +124,27 @@ impl TimeZone {
             }))));
         }
         let rules = jiff::tz::TimeZone::posix(&name).ok()?;
-        Some(Self(Zone::Named(Arc::new(Named { name, rules }))))
+        Some(Self::ruled(name, rules, None))
+    }
+
+    fn ruled(name: String, rules: jiff::tz::TimeZone, abbreviation: Option<&'static str>) -> Self {
+        Self(Zone::Named(Arc::new(Named {
+            name,
+            rules,
+            abbreviation,
+        })))
+    }
+
+    /// A zone of the IANA database by an abbreviation of its clocks (`MSK`): at any time the offset is the one that they had last while they were called
+    /// that, or else the zone's own. `None` if there is no such zone.
+    pub(super) fn abbreviated(name: &str, abbreviation: &'static str) -> Option<Self> {
+        let rules = database().get(name).ok()?;
+        Some(Self::ruled(name.to_owned(), rules, Some(abbreviation)))
+    }
+
+    /// Whether it was named by an abbreviation.
+    pub(super) fn is_abbreviated(&self) -> bool {
+        matches!(&self.0, Zone::Named(named) if named.abbreviation.is_some())
     }
 
     /// Whether its clocks show whole minutes when those of Greenwich do: none else is a session's zone.
@@ -140,7 +182,7 @@ impl TimeZone {
             Zone::Fixed(seconds) => *seconds,
             Zone::Posix(posix) => posix.seconds,
             Zone::Named(named) => match jiff_instant(instant) {
-                Some(instant) => named.rules.to_offset(instant).seconds(),
+                Some(instant) => named.offset_at(instant),
                 None => 0,
             },
         }
@@ -189,11 +231,16 @@ impl TimeZone {
         let Some(time) = jiff_wall(day + cycles(day), wall.rem_euclid(MICROS_PER_DAY)) else {
             return 0;
         };
-        match named.rules.to_ambiguous_timestamp(time).offset() {
+        let own = match named.rules.to_ambiguous_timestamp(time).offset() {
             AmbiguousOffset::Unambiguous { offset } => offset.seconds(),
             AmbiguousOffset::Gap { before, .. } => before.seconds(),
             AmbiguousOffset::Fold { after, .. } => after.seconds(),
+        };
+        if named.abbreviation.is_none() {
+            return own;
         }
+        let instant = wall.saturating_sub(i64::from(own) * MICROS_PER_SECOND);
+        jiff_instant(Timestamp(instant)).map_or(own, |instant| named.offset_at(instant))
     }
 
     /// What a clock in this zone shows at an instant.
@@ -244,7 +291,9 @@ impl PartialEq for TimeZone {
         match (&self.0, &other.0) {
             (Zone::Fixed(a), Zone::Fixed(b)) => a == b,
             (Zone::Posix(a), Zone::Posix(b)) => a.name == b.name,
-            (Zone::Named(a), Zone::Named(b)) => a.name == b.name,
+            (Zone::Named(a), Zone::Named(b)) => {
+                (&a.name, a.abbreviation) == (&b.name, b.abbreviation)
+            }
             _ => false,
         }
     }

@@ -34,16 +34,19 @@ impl<'a> JsonbRef<'a> {
     }
 
     /// The value as text, as `->>` gives it: a string without quotes; `None` for `null`.
-    pub fn as_text(self) -> Option<String> {
-        match self.kind()? {
-            JsonbKind::Null => None,
-            JsonbKind::String(text) => Some(text.to_owned()),
-            _ => {
+    ///
+    /// # Errors
+    /// 54000 for a text that is longer than a value may be.
+    pub fn as_text(self) -> Result<Option<String>> {
+        Ok(match self.kind() {
+            None | Some(JsonbKind::Null) => None,
+            Some(JsonbKind::String(text)) => Some(text.to_owned()),
+            Some(_) => {
                 let mut out = String::new();
-                self.write(&mut out);
+                self.write(&mut out)?;
                 Some(out)
             }
-        }
+        })
     }
 }
 

@@ -4,21 +4,30 @@ use super::Jsonb;
 use super::write::write_string;
 use crate::error::Result;
 use crate::settings::{DateStyle, Settings};
-use crate::text::output;
-use crate::value::{Value, ValueRef};
+use crate::text::show;
+use crate::value::{VALUE_BYTES_MAX, Value, ValueRef, check_length};
 
 /// Appends a value as JSON: numbers and truth values as they are, JSON itself unchanged, arrays as arrays, anything else as the string of its text; dates
 /// and instants in the form of ISO 8601, whatever the settings.
-pub fn append(value: ValueRef<'_>, settings: &Settings, out: &mut String) {
+///
+/// # Errors
+/// 54000 if `out` gets longer than a value may be.
+pub fn append(value: ValueRef<'_>, settings: &Settings, out: &mut String) -> Result<()> {
+    write(value, settings, out);
+    check_length(out.len())
+}
+
+/// The same, which ends early once `out` is longer than a value may be.
+fn write(value: ValueRef<'_>, settings: &Settings, out: &mut String) {
     match value {
         ValueRef::Null => out.push_str("null"),
         ValueRef::Bool(value) => out.push_str(if value { "true" } else { "false" }),
         ValueRef::Int2(_) | ValueRef::Int4(_) | ValueRef::Int8(_) | ValueRef::Jsonb(_) => {
-            output(value, settings, out);
+            show(value, settings, out);
         }
         ValueRef::Float4(_) | ValueRef::Float8(_) | ValueRef::Numeric(_) => {
             let mut text = String::new();
-            output(value, settings, &mut text);
+            show(value, settings, &mut text);
             // What is no number in JSON: NaN, Infinity.
             if text.ends_with(|last: char| last.is_ascii_digit()) {
                 out.push_str(&text);
@@ -33,7 +42,7 @@ pub fn append(value: ValueRef<'_>, settings: &Settings, out: &mut String) {
                 date_style: DateStyle::Iso,
                 ..settings.clone()
             };
-            output(value, &iso, &mut text);
+            show(value, &iso, &mut text);
             // Behind a date alone only BC may stand.
             if !matches!(value, ValueRef::Date(_)) {
                 text = text.replacen(' ', "T", 1);
@@ -49,7 +58,7 @@ pub fn append(value: ValueRef<'_>, settings: &Settings, out: &mut String) {
         }
         other => {
             let mut text = String::new();
-            output(other, settings, &mut text);
+            show(other, settings, &mut text);
             write_string(&text, out);
         }
     }
@@ -73,12 +82,15 @@ fn nested(
     out.push('[');
     if let Some((first, rest)) = lengths.split_first() {
         for number in 0..*first {
+            if out.len() > VALUE_BYTES_MAX {
+                return;
+            }
             if number > 0 {
                 out.push(',');
             }
             if rest.is_empty() {
                 let item = items.next().unwrap_or(Value::Null);
-                append(item.as_ref(), settings, out);
+                write(item.as_ref(), settings, out);
             } else {
                 nested(rest, items, settings, out);
             }
@@ -99,17 +111,17 @@ fn made(text: String, binary: bool) -> Result<Value> {
 /// `to_json`, or `to_jsonb`.
 ///
 /// # Errors
-/// `22003`, `22P05`, `54001` for what no `jsonb` can hold.
+/// `22003`, `22P05`, `54001` for what no `jsonb` can hold; `54000` for what is longer than a value may be.
 pub fn of(value: ValueRef<'_>, binary: bool, settings: &Settings) -> Result<Value> {
     let mut text = String::new();
-    append(value, settings, &mut text);
+    append(value, settings, &mut text)?;
     made(text, binary)
 }
 
 /// A JSON array of values.
 ///
 /// # Errors
-/// `22003`, `22P05`, `54001` for what no `jsonb` can hold.
+/// `22003`, `22P05`, `54001` for what no `jsonb` can hold; `54000` for what is longer than a value may be.
 pub fn array_of(
     items: &[Value],
     between: &str,
@@ -121,7 +133,7 @@ pub fn array_of(
         if number > 0 {
             text.push_str(between);
         }
-        append(item.as_ref(), settings, &mut text);
+        append(item.as_ref(), settings, &mut text)?;
     }
     text.push(']');
     made(text, binary)
@@ -130,10 +142,10 @@ pub fn array_of(
 /// A JSON object of names and values, one behind the other. Of a `jsonb` the last of equal names counts.
 ///
 /// # Errors
-/// `22003`, `22P05`, `54001` for what no `jsonb` can hold.
+/// `22003`, `22P05`, `54001` for what no `jsonb` can hold; `54000` for what is longer than a value may be.
 pub fn object_of(pairs: &[Value], binary: bool, settings: &Settings) -> Result<Value> {
     let mut text = String::from("{");
-    members(pairs, settings, &mut text);
+    members(pairs, settings, &mut text)?;
     text.push('}');
     made(text, binary)
 }
@@ -144,18 +156,18 @@ pub fn object_of(pairs: &[Value], binary: bool, settings: &Settings) -> Result<V
 /// As [`object_of`].
 pub fn object_spaced(pairs: &[Value], binary: bool, settings: &Settings) -> Result<Value> {
     let mut text = String::from("{ ");
-    members(pairs, settings, &mut text);
+    members(pairs, settings, &mut text)?;
     text.push_str(" }");
     made(text, binary)
 }
 
-fn members(pairs: &[Value], settings: &Settings, text: &mut String) {
+fn members(pairs: &[Value], settings: &Settings, text: &mut String) -> Result<()> {
     for (number, pair) in pairs.chunks(2).enumerate() {
         if number > 0 {
             text.push_str(", ");
         }
         let mut name = String::new();
-        append(pair[0].as_ref(), settings, &mut name);
+        append(pair[0].as_ref(), settings, &mut name)?;
         if name.starts_with('"') {
             text.push_str(&name);
         } else {
@@ -166,6 +178,7 @@ fn members(pairs: &[Value], settings: &Settings, text: &mut String) {
             pair.get(1).map_or(ValueRef::Null, Value::as_ref),
             settings,
             text,
-        );
+        )?;
     }
+    Ok(())
 }

@@ -2,6 +2,8 @@
 
 use super::tree::JsonbKind;
 use super::{JsonbRef, parse::DEPTH_MAX};
+use crate::error::Result;
+use crate::value::{VALUE_BYTES_MAX, check_length};
 
 /// Appends a JSON string with its quotes.
 pub fn write_string(text: &str, out: &mut String) {
@@ -15,6 +17,8 @@ pub fn write_string(text: &str, out: &mut String) {
             '\n' => out.push_str("\\n"),
             '\r' => out.push_str("\\r"),
             '\t' => out.push_str("\\t"),
+            // A sign takes six times its byte.
+            _ if out.len() > VALUE_BYTES_MAX => return,
             c if u32::from(c) < 32 => out.push_str(&format!("\\u{:04x}", u32::from(c))),
             c => out.push(c),
         }
@@ -24,7 +28,16 @@ pub fn write_string(text: &str, out: &mut String) {
 
 impl JsonbRef<'_> {
     /// Appends the value's text. Where bytes are damaged, `null` stands.
-    pub fn write(self, out: &mut String) {
+    ///
+    /// # Errors
+    /// 54000 if `out` gets longer than a value may be: numbers of few bytes have texts of many.
+    pub fn write(self, out: &mut String) -> Result<()> {
+        self.write_part(out);
+        check_length(out.len())
+    }
+
+    /// The same, which ends early then.
+    pub(crate) fn write_part(self, out: &mut String) {
         self.write_at(0, out);
     }
 
@@ -39,6 +52,9 @@ impl JsonbRef<'_> {
             Some(JsonbKind::Array(array)) => {
                 out.push('[');
                 for index in 0..array.len() {
+                    if out.len() > VALUE_BYTES_MAX {
+                        return;
+                    }
                     if index > 0 {
                         out.push_str(", ");
                     }
@@ -52,6 +68,9 @@ impl JsonbRef<'_> {
             Some(JsonbKind::Object(object)) => {
                 out.push('{');
                 for index in 0..object.len() {
+                    if out.len() > VALUE_BYTES_MAX {
+                        return;
+                    }
                     if index > 0 {
                         out.push_str(", ");
                     }

@@ -115,7 +115,7 @@ fn shown(ty: Type, text: &str) -> String {
     match input(ty, Typmod::NONE, text, &Settings::default()) {
         Ok(value) => {
             let mut out = String::new();
-            output(value.as_ref(), &Settings::default(), &mut out);
+            output(value.as_ref(), &Settings::default(), &mut out).unwrap();
             out
         }
         Err(error) => format!("{error:?}"),

@@ -93,6 +93,19 @@ pub(crate) enum Long<'a> {
     Stored(&'a [u8]),
 }
 
+impl NumericRef<'_> {
+    /// Bytes that a number of its own takes on the heap.
+    pub(crate) fn heap_bytes(self) -> usize {
+        match self {
+            NumericRef::Long(LongNumeric(Long::Digits(digits))) => {
+                size_of::<Digits>() + size_of_val(digits.digits.as_slice())
+            }
+            NumericRef::Long(LongNumeric(Long::Stored(bytes))) => size_of::<Digits>() + bytes.len(),
+            _ => 0,
+        }
+    }
+}
+
 impl Numeric {
     /// Not a number; larger than every number when sorted.
     pub const NAN: Numeric = Numeric(Repr::NaN);

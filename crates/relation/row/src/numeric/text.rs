@@ -225,9 +225,12 @@ impl Digits {
             self.at(self.weight)
         };
         crate::integer::write_u64(u64::from(first), out);
-        for place in (0..self.weight).rev() {
+        // Behind the last digit there may be many zeros.
+        let zeros = (self.weight + 1 - self.digits.len() as i32).clamp(0, self.weight.max(0));
+        for place in (zeros..self.weight).rev() {
             write_group(self.at(place), 4, out);
         }
+        out.push_str(&"0".repeat(4 * zeros as usize));
         if self.scale > 0 {
             out.push('.');
             let mut left = usize::from(self.scale);

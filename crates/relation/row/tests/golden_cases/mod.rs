@@ -199,7 +199,7 @@ fn text_of(value: &Value, settings: &Settings) -> String {
     if value.is_null() {
         return "null".to_owned();
     }
-    output(value.as_ref(), settings, &mut out);
+    output(value.as_ref(), settings, &mut out).unwrap();
     out
 }
 
@@ -211,7 +211,7 @@ pub fn answer(columns: &[String], settings: &Settings) -> Result<String> {
             let value = input(ty, typmod, &columns[2], settings)?;
             let text = text_of(&value, settings);
             let mut bytes = Vec::new();
-            send(value.as_ref(), &mut bytes);
+            send(value.as_ref(), &mut bytes).unwrap();
             let back = receive(ty, typmod, &bytes)?;
             assert_eq!(text_of(&back, settings), text, "{columns:?}");
             let hex: String = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
@@ -333,7 +333,7 @@ fn call(name: &str, arguments: &[Value]) -> Result<Value> {
         ("ltrim", _) => Value::text(functions::trim_left(text(0), text(1))),
         ("rtrim", _) => Value::text(functions::trim_right(text(0), text(1))),
         ("strpos", _) => Value::Int4(functions::position(text(0), text(1))),
-        ("replace", _) => Value::text(functions::replace(text(0), text(1), text(2))),
+        ("replace", _) => Value::text(functions::replace(text(0), text(1), text(2))?),
         _ => panic!("no function is called {name}"),
     })
 }

@@ -19,7 +19,7 @@ pub(super) static ENTRIES: &[Entry] = &[
         let item = a.at(1).to_value();
         Ok(Value::Array(match a.array(2) {
             Some(array) => vellum_row::array::prepend(array, item)?,
-            None => Array::of(element_of(a, 0).unwrap_or(Type::Text), &[item]),
+            None => Array::list(element_of(a, 0).unwrap_or(Type::Text), &[item])?,
         }))
     }),
     lenient(0, "%enum_range", "anyarray anyelement anyelement", "anyarray", enum_range),
@@ -42,7 +42,7 @@ pub(super) static ENTRIES: &[Entry] = &[
         let found = (i64::from(first_of(array)?)..).zip(array.items());
         let found = found.filter(|(_, item)| equal(item, a.at(1)));
         let found: Vec<Value> = found.map(|(number, _)| Value::Int4(number as i32)).collect();
-        Ok(Value::Array(Array::of(Type::Int4, &found)))
+        Ok(Value::Array(Array::list(Type::Int4, &found)?))
     }),
     lenient(3278, "array_position", "anycompatiblearray anycompatible int4", "int4", |a| {
         let Some(array) = a.array(0) else {
@@ -67,7 +67,7 @@ pub(super) static ENTRIES: &[Entry] = &[
         }
         let kept = usize::try_from(count - a.int(1)).unwrap_or(0);
         let items: Vec<Value> = array.items().take(kept).collect();
-        Ok(Value::Array(Array::of(array.element(), &items)))
+        Ok(Value::Array(Array::list(array.element(), &items)?))
     }),
     lenient(1193, "array_fill", "anyelement _int4", "anyarray", |_| Err(without_type())),
     lenient(1286, "array_fill", "anyelement _int4 _int4", "anyarray", |_| Err(without_type())),

@@ -238,24 +238,23 @@ fn decode(a: &Arguments<'_>) -> Result<Value> {
     }
 }
 
+/// Blanks may stand between bytes.
 fn from_hex(text: &str) -> Result<Value> {
-    let mut digits = Vec::with_capacity(text.len());
-    for char in text
-        .chars()
-        .filter(|char| !matches!(char, ' ' | '\n' | '\t' | '\r'))
-    {
-        let digit = char
-            .to_digit(16)
-            .ok_or_else(|| invalid(format!("invalid hexadecimal digit: \"{char}\"")))?;
-        digits.push(digit as u8);
+    let digit = |char: char| {
+        let digit = char.to_digit(16);
+        digit.ok_or_else(|| invalid(format!("invalid hexadecimal digit: \"{char}\"")))
+    };
+    let mut bytes = Vec::with_capacity(text.len() / 2);
+    let mut chars = text.chars();
+    while let Some(high) = chars.next() {
+        if matches!(high, ' ' | '\n' | '\t' | '\r') {
+            continue;
+        }
+        let high = digit(high)?;
+        let odd = || invalid("invalid hexadecimal data: odd number of digits");
+        let low = digit(chars.next().ok_or_else(odd)?)?;
+        bytes.push((high << 4 | low) as u8);
     }
-    if digits.len() % 2 == 1 {
-        return Err(invalid("invalid hexadecimal data: odd number of digits"));
-    }
-    let bytes: Vec<u8> = digits
-        .chunks(2)
-        .map(|pair| pair[0] << 4 | pair[1])
-        .collect();
     Ok(bytea(bytes))
 }
 

@@ -3,7 +3,7 @@
 use super::{Arguments, Entry, fault, invalid, lenient, strict};
 use crate::error::Result;
 use vellum_row::json::{JsonParts, JsonbKind, parts, plain_text, write_string};
-use vellum_row::{Jsonb, JsonbRef, Value, ValueRef, json};
+use vellum_row::{Jsonb, JsonbRef, Value, ValueRef, check_length, json};
 
 #[rustfmt::skip]
 pub(super) static ENTRIES: &[Entry] = &[
@@ -104,9 +104,9 @@ fn shown(text: Option<String>) -> Value {
     text.map_or(Value::Null, Value::text)
 }
 
-/// The number that a step of a path is.
+/// The number that a step of a path is: blanks may be in front of it.
 pub(super) fn index(step: &str) -> Option<i32> {
-    step.trim().parse().ok()
+    step.trim_start().parse().ok()
 }
 
 fn path_json(text: &str, path: &[Option<String>], as_text: bool) -> Result<Value> {
@@ -140,7 +140,7 @@ fn path_jsonb(value: JsonbRef<'_>, path: &[Option<String>], as_text: bool) -> Re
         }
     }
     Ok(if as_text {
-        shown(at.as_text())
+        shown(at.as_text()?)
     } else {
         ValueRef::Jsonb(at).to_value()
     })
@@ -194,7 +194,7 @@ fn pretty(value: JsonbRef<'_>, depth: usize, out: &mut String) -> Result<()> {
     let line = |depth: usize, out: &mut String| {
         out.push('\n');
         out.push_str(&"    ".repeat(depth));
-        crate::expr::function::check_length(out.len())
+        check_length(out.len())
     };
     match value.kind() {
         Some(JsonbKind::Array(array)) => {
@@ -227,7 +227,7 @@ fn pretty(value: JsonbRef<'_>, depth: usize, out: &mut String) -> Result<()> {
             line(depth, out)?;
             out.push('}');
         }
-        _ => value.write(out),
+        _ => value.write(out)?,
     }
     Ok(())
 }
@@ -241,7 +241,7 @@ fn row(a: &Arguments<'_>, binary: bool) -> Result<Value> {
         }
         write_string(a.text(number), &mut out);
         out.push(':');
-        json::append(a.at(number + 1), a.settings, &mut out);
+        json::append(a.at(number + 1), a.settings, &mut out)?;
     }
     out.push('}');
     Ok(if binary {
@@ -292,6 +292,7 @@ fn object(a: &Arguments<'_>, binary: bool) -> Result<Value> {
             Some(value) => write_string(&value, &mut out),
             None => out.push_str("null"),
         }
+        check_length(out.len())?;
     }
     out.push('}');
     Ok(if binary {
@@ -324,7 +325,7 @@ pub(super) fn elements(
         ValueRef::Jsonb(value) => match value.kind() {
             Some(JsonbKind::Array(array)) => {
                 let mut items = (0..array.len()).filter_map(|number| array.get(number));
-                items.try_for_each(|item| each(part(item, as_text)))
+                items.try_for_each(|item| each(part(item, as_text)?))
             }
             Some(JsonbKind::Object(_)) => Err(invalid("cannot extract elements from an object")),
             _ => Err(invalid("cannot extract elements from a scalar")),
@@ -333,12 +334,12 @@ pub(super) fn elements(
     }
 }
 
-fn part(value: JsonbRef<'_>, as_text: bool) -> Value {
-    if as_text {
-        shown(value.as_text())
+fn part(value: JsonbRef<'_>, as_text: bool) -> Result<Value> {
+    Ok(if as_text {
+        shown(value.as_text()?)
     } else {
         ValueRef::Jsonb(value).to_value()
-    }
+    })
 }
 
 /// The keys of an object, and their values.
@@ -368,7 +369,7 @@ pub(super) fn pairs(
             Some(JsonbKind::Object(object)) => {
                 let mut all =
                     (0..object.len()).filter_map(|at| object.key(at).zip(object.value(at)));
-                all.try_for_each(|(key, value)| each(vec![Value::text(key), part(value, as_text)]))
+                all.try_for_each(|(key, value)| each(vec![Value::text(key), part(value, as_text)?]))
             }
             Some(JsonbKind::Array(_)) if name.ends_with("keys") => Err(wrong("an array")),
             _ if name.ends_with("keys") => Err(wrong("a scalar")),

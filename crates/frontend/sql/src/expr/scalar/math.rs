@@ -17,8 +17,8 @@ pub(super) static ENTRIES: &[Entry] = &[
     other(0, "@", "float4", "float4", B::Abs),
     other(0, "@", "float8", "float8", B::Abs),
     other(0, "@", "numeric", "numeric", B::Abs),
-    strict(1608, "degrees", "float8", "float8", |a| Ok(Value::Float8(a.float(0) / (std::f64::consts::PI / 180.0)))),
-    strict(1609, "radians", "float8", "float8", |a| Ok(Value::Float8(a.float(0) * (std::f64::consts::PI / 180.0)))),
+    strict(1608, "degrees", "float8", "float8", |a| turned(a.float(0), |x| x / (std::f64::consts::PI / 180.0))),
+    strict(1609, "radians", "float8", "float8", |a| turned(a.float(0), |x| x * (std::f64::consts::PI / 180.0))),
     strict(1610, "pi", "", "float8", |_| Ok(Value::Float8(std::f64::consts::PI))),
     strict(1973, "div", "numeric numeric", "numeric", |a| Ok(Value::Numeric(a.numeric(0).divide_whole(&a.numeric(1))?))),
     strict(1376, "factorial", "int8", "numeric", factorial),
@@ -389,6 +389,20 @@ fn finite(value: f64, of: fn(f64) -> f64) -> Result<Value> {
         return Err(out_of_range());
     }
     Ok(Value::Float8(of(value)))
+}
+
+/// An angle in another unit.
+///
+/// # Errors
+/// `22003` if that is too large or too small for a float.
+fn turned(angle: f64, turn: impl Fn(f64) -> f64) -> Result<Value> {
+    let turned = turn(angle);
+    let wrong = |what: &str| Err(fault("22003", format!("value out of range: {what}")));
+    match turned {
+        _ if turned.is_infinite() && angle.is_finite() => wrong("overflow"),
+        0.0 if angle != 0.0 => wrong("underflow"),
+        turned => Ok(Value::Float8(turned)),
+    }
 }
 
 // Of degrees: exact where the result is known to be.

@@ -32,6 +32,7 @@ mod size;
 mod snapshot;
 mod template;
 mod text;
+mod translate;
 mod uuids;
 
 pub(crate) use bytes::letters;
@@ -369,10 +370,13 @@ impl Arguments<'_> {
     }
 
     /// Any value as its text.
-    fn shown(&self, number: usize) -> String {
+    ///
+    /// # Errors
+    /// `54000` for one that is too long.
+    fn shown(&self, number: usize) -> Result<String> {
         let mut text = String::new();
-        vellum_row::output(self.at(number), self.settings, &mut text);
-        text
+        vellum_row::output(self.at(number), self.settings, &mut text)?;
+        Ok(text)
     }
 }
 

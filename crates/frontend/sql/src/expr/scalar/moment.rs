@@ -57,13 +57,13 @@ pub(super) static ENTRIES: &[Entry] = &[
         Ok(Value::Timestamptz(a.instant(1).to_instant(&TimeZone::find(a.text(0))?)?))
     }),
     strict(1159, "timezone", "text timestamptz", "timestamp", |a| {
-        Ok(Value::Timestamp(on_wall(&TimeZone::find(a.text(0))?, a.instant(1))))
+        shown_on_wall(&TimeZone::find(a.text(0))?, a.instant(1))
     }),
     strict(2070, "timezone", "interval timestamp", "timestamptz", |a| {
         Ok(Value::Timestamptz(a.instant(1).to_instant(&zone_of(a.interval(0))?)?))
     }),
     strict(1026, "timezone", "interval timestamptz", "timestamp", |a| {
-        Ok(Value::Timestamp(on_wall(&zone_of(a.interval(0))?, a.instant(1))))
+        shown_on_wall(&zone_of(a.interval(0))?, a.instant(1))
     }),
     strict(1158, "to_timestamp", "float8", "timestamptz", of_epoch),
     lenient(1304, "overlaps", "timestamptz timestamptz timestamptz timestamptz", "bool", overlaps),
@@ -97,6 +97,18 @@ fn cast_to(a: &Arguments<'_>, ty: Type) -> Result<Value> {
 /// What a clock in the session's zone shows.
 fn wall(a: &Arguments<'_>, at: Timestamp) -> Timestamp {
     on_wall(&a.settings.time_zone, at)
+}
+
+/// The same as a value.
+///
+/// # Errors
+/// `22008` for one out of range.
+fn shown_on_wall(zone: &TimeZone, at: Timestamp) -> Result<Value> {
+    let shown = on_wall(zone, at);
+    if shown.is_finite() && Timestamp::checked(shown.0).is_none() {
+        return Err(fault("22008", "timestamp out of range"));
+    }
+    Ok(Value::Timestamp(shown))
 }
 
 fn on_wall(zone: &TimeZone, at: Timestamp) -> Timestamp {

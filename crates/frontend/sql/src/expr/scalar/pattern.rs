@@ -6,7 +6,7 @@ use crate::error::{Result, SqlError};
 use regex::{Captures, Match, Regex};
 use std::ops::ControlFlow;
 use std::rc::Rc;
-use vellum_row::{Array, SqlState, Type, Value};
+use vellum_row::{Array, SqlState, Type, Value, check_length};
 
 #[rustfmt::skip]
 pub(super) static ENTRIES: &[Entry] = &[
@@ -137,7 +137,14 @@ fn like_pattern(a: &Arguments<'_>) -> Result<Value> {
 }
 
 /// Appends a replacement: `\1` … `\9` and `\&` are what was found.
-fn expand(found: &Captures<'_>, new: &str, out: &mut String) {
+///
+/// # Errors
+/// `54000` if that gets too long.
+fn expand(found: &Captures<'_>, new: &str, out: &mut String) -> Result<()> {
+    let push = |out: &mut String, part: &str| {
+        out.push_str(part);
+        check_length(out.len())
+    };
     let mut chars = new.chars();
     while let Some(char) = chars.next() {
         if char != '\\' {
@@ -145,10 +152,10 @@ fn expand(found: &Captures<'_>, new: &str, out: &mut String) {
             continue;
         }
         match chars.next() {
-            Some('&') => out.push_str(&found[0]),
+            Some('&') => push(out, &found[0])?,
             Some(digit) if digit.is_ascii_digit() && digit != '0' => {
                 let number = digit.to_digit(10).unwrap_or(0) as usize;
-                out.push_str(found.get(number).map_or("", |part| part.as_str()));
+                push(out, found.get(number).map_or("", |part| part.as_str()))?;
             }
             Some('\\') => out.push('\\'),
             Some(other) => {
@@ -158,14 +165,15 @@ fn expand(found: &Captures<'_>, new: &str, out: &mut String) {
             None => out.push('\\'),
         }
     }
+    Ok(check_length(out.len())?)
 }
 
 /// Calls `each` with what is found from a byte on, until it says that it has enough. What stands before is seen: `^` is the text's beginning, not the byte.
 ///
 /// # Errors
-/// Those of `each`; `57014` if the statement was cancelled: a long text has many places.
+/// Those of `each` and of `look`, which is asked at every place: a long text has many.
 fn each_found<'t>(
-    a: &Arguments<'_>,
+    look: &dyn Fn() -> Result<()>,
     regex: &Regex,
     text: &'t str,
     from: usize,
@@ -183,7 +191,7 @@ fn each_found<'t>(
         } else {
             Some(end)
         };
-        a.env.look()?;
+        look()?;
         if each(&found)?.is_break() {
             break;
         }
@@ -202,7 +210,7 @@ fn found_at<'t>(
 ) -> Result<Option<Match<'t>>> {
     let (mut left, mut place) = (number, None);
     if let Some(from) = from {
-        each_found(a, regex, text, from, &mut |found| {
+        each_found(&|| a.env.look(), regex, text, from, &mut |found| {
             left -= 1;
             if left > 0 {
                 return Ok(ControlFlow::Continue(()));
@@ -222,15 +230,14 @@ fn replaced(a: &Arguments<'_>, regex: &Regex, from: usize, number: usize) -> Res
     let (text, new) = (a.text(0), a.text(2));
     let mut out = String::from(&text[..from]);
     let (mut done, mut count) = (from, 0);
-    each_found(a, regex, text, from, &mut |found| {
+    each_found(&|| a.env.look(), regex, text, from, &mut |found| {
         count += 1;
         if number > 0 && count < number {
             return Ok(ControlFlow::Continue(()));
         }
         let all = found.get_match();
         out.push_str(&text[done..all.start()]);
-        expand(found, new, &mut out);
-        crate::expr::function::check_length(out.len())?;
+        expand(found, new, &mut out)?;
         done = all.end();
         Ok(match number {
             0 => ControlFlow::Continue(()),
@@ -238,6 +245,7 @@ fn replaced(a: &Arguments<'_>, regex: &Regex, from: usize, number: usize) -> Res
         })
     })?;
     out.push_str(&text[done..]);
+    check_length(out.len())?;
     Ok(out)
 }
 
@@ -294,16 +302,22 @@ fn replace_at(a: &Arguments<'_>) -> Result<Value> {
 }
 
 /// What groups found, or all where there are none.
-pub(super) fn groups(regex: &Regex, found: &Captures<'_>) -> Value {
+///
+/// # Errors
+/// `54000` if that is too long: groups stand in groups.
+pub(super) fn groups(regex: &Regex, found: &Captures<'_>) -> Result<Value> {
+    let groups = match regex.captures_len() {
+        1 => 0..1,
+        count => 1..count,
+    };
+    let bytes = groups.clone().filter_map(|number| found.get(number));
+    check_length(bytes.map(|part| part.len()).sum())?;
     let part = |number| {
         let part = found.get(number);
         part.map_or(Value::Null, |part| Value::text(part.as_str()))
     };
-    let parts: Vec<Value> = match regex.captures_len() {
-        1 => vec![part(0)],
-        count => (1..count).map(part).collect(),
-    };
-    Value::Array(Array::of(Type::Text, &parts))
+    let parts: Vec<Value> = groups.map(part).collect();
+    Ok(Value::Array(Array::list(Type::Text, &parts)?))
 }
 
 fn first_match(a: &Arguments<'_>) -> Result<Value> {
@@ -314,7 +328,7 @@ fn first_match(a: &Arguments<'_>) -> Result<Value> {
     }
     let regex = regex(a, flags)?;
     let found = regex.captures(a.text(0));
-    Ok(found.map_or(Value::Null, |found| groups(&regex, &found)))
+    found.map_or(Ok(Value::Null), |found| groups(&regex, &found))
 }
 
 fn like(a: &Arguments<'_>) -> Result<Value> {
@@ -328,7 +342,7 @@ fn count(a: &Arguments<'_>) -> Result<Value> {
     let regex = regex(a, flags)?;
     let mut count = 0i32;
     if let Some(from) = from {
-        each_found(a, &regex, a.text(0), from, &mut |_| {
+        each_found(&|| a.env.look(), &regex, a.text(0), from, &mut |_| {
             count = count.saturating_add(1);
             Ok(ControlFlow::Continue(()))
         })?;
@@ -393,9 +407,9 @@ fn split(a: &Arguments<'_>) -> Result<Value> {
     let mut parts = Vec::new();
     split_texts(a.text(0), &regex, &mut |part| {
         parts.push(part);
-        Ok(())
+        Ok(vellum_row::array::check_count(parts.len())?)
     })?;
-    Ok(Value::Array(Array::of(Type::Text, &parts)))
+    Ok(Value::Array(Array::list(Type::Text, &parts)?))
 }
 
 /// The rows of `regexp_matches`.
@@ -407,9 +421,14 @@ pub(in crate::expr) fn all_matches(
 ) -> Result<()> {
     let flags = Flags::of(flags)?;
     let regex = compiled(pattern, flags)?;
-    let most = if flags.global { usize::MAX } else { 1 };
-    let mut found = regex.captures_iter(text).take(most);
-    found.try_for_each(|found| each(groups(&regex, &found)))
+    // Every row is kept, which is asked for.
+    each_found(&|| Ok(()), &regex, text, 0, &mut |found| {
+        each(groups(&regex, found)?)?;
+        Ok(match flags.global {
+            true => ControlFlow::Continue(()),
+            false => ControlFlow::Break(()),
+        })
+    })
 }
 
 /// The rows of `regexp_split_to_table`.

@@ -2,6 +2,7 @@
 //!
 //! Differences: no back references and no looking around, which take more than that (`2201B`); of alternatives the first that fits is taken, not the longest.
 
+use super::translate::{refused, translated};
 use super::{fault, invalid};
 use crate::error::Result;
 use regex::{Regex, RegexBuilder};
@@ -35,16 +36,7 @@ impl Flags {
         for letter in text.chars() {
             match letter {
                 'g' => flags.global = true,
-                'i' => flags.fold = true,
-                'c' => flags.fold = false,
-                'n' | 'm' => (flags.lines, flags.anchors) = (true, true),
-                'p' => (flags.lines, flags.anchors) = (true, false),
-                'w' => (flags.lines, flags.anchors) = (false, true),
-                's' => (flags.lines, flags.anchors) = (false, false),
-                'x' => flags.expanded = true,
-                't' => flags.expanded = false,
-                'q' => flags.literal = true,
-                'b' | 'e' => {}
+                letter if flags.set(letter) => {}
                 other => {
                     return Err(invalid(format!(
                         "invalid regular expression option: \"{other}\""
@@ -53,6 +45,24 @@ impl Flags {
             }
         }
         Ok(flags)
+    }
+
+    /// Sets what a letter stands for that may stand in a pattern, too; whether there is such a one.
+    pub(super) fn set(&mut self, letter: char) -> bool {
+        match letter {
+            'i' => self.fold = true,
+            'c' => self.fold = false,
+            'n' | 'm' => (self.lines, self.anchors) = (true, true),
+            'p' => (self.lines, self.anchors) = (true, false),
+            'w' => (self.lines, self.anchors) = (false, true),
+            's' => (self.lines, self.anchors) = (false, false),
+            'x' => self.expanded = true,
+            't' => self.expanded = false,
+            'q' => self.literal = true,
+            'b' | 'e' => {}
+            _ => return false,
+        }
+        true
     }
 }
 
@@ -79,22 +89,16 @@ pub(in crate::expr) fn compiled(pattern: &str, flags: Flags) -> Result<Rc<Regex>
         if let Some(at) = at {
             return Ok(known[at].2.clone());
         }
-        let own = if flags.literal {
-            regex::escape(pattern)
-        } else {
-            translated(pattern)
-        };
+        let (own, read) = translated(pattern, flags)?;
         let regex = RegexBuilder::new(&own)
-            .case_insensitive(flags.fold)
-            .dot_matches_new_line(!flags.lines)
-            .multi_line(flags.anchors)
-            .ignore_whitespace(flags.expanded)
+            .case_insensitive(read.fold)
+            .dot_matches_new_line(!read.lines)
+            .multi_line(read.anchors)
             .build()
             .map_err(|error| {
                 let reason = error.to_string();
                 let reason = reason.lines().last().unwrap_or_default();
-                let reason = as_said(reason.trim_start_matches("error: "));
-                fault("2201B", format!("invalid regular expression: {reason}"))
+                refused(reason.trim_start_matches("error: "))
             })?;
         // A copy of its own would have caches of its own, which take longer to make than a row to be looked at.
         let regex = Rc::new(regex);
@@ -104,78 +108,6 @@ pub(in crate::expr) fn compiled(pattern: &str, flags: Flags) -> Result<Rc<Regex>
         known.push((pattern.to_owned(), flags, regex.clone()));
         Ok(regex)
     })
-}
-
-/// PostgreSQL's escapes for the borders of words, as the library writes them.
-fn translated(pattern: &str) -> String {
-    let mut out = String::with_capacity(pattern.len());
-    let mut chars = pattern
-        .strip_prefix("***:")
-        .unwrap_or(pattern)
-        .chars()
-        .peekable();
-    // Inside brackets: nothing but `[` after the first member stands for itself.
-    let mut class = false;
-    // Between braces that say how often.
-    let mut counts = false;
-    while let Some(char) = chars.next() {
-        match char {
-            '[' if !class => {
-                class = true;
-                out.push('[');
-                for first in ['^', ']'] {
-                    if chars.next_if_eq(&first).is_some() {
-                        out.push_str(if first == ']' { r"\]" } else { "^" });
-                    }
-                }
-            }
-            '[' if chars.peek() == Some(&':') => {
-                out.push('[');
-                for inner in chars.by_ref() {
-                    out.push(inner);
-                    if inner == ']' {
-                        break;
-                    }
-                }
-            }
-            '[' => out.push_str(r"\["),
-            ']' => {
-                out.push_str(if class { "]" } else { r"\]" });
-                class = false;
-            }
-            // No number of times: it stands for itself.
-            '{' if !class && !chars.peek().is_some_and(char::is_ascii_digit) => {
-                out.push_str(r"\{");
-            }
-            '}' if !class && !counts => out.push_str(r"\}"),
-            '}' if !class => {
-                counts = false;
-                out.push('}');
-            }
-            '{' if !class => {
-                counts = true;
-                out.push('{');
-            }
-            '&' | '~' if class => {
-                out.push('\\');
-                out.push(char);
-            }
-            '\\' => match chars.next() {
-                Some('y') if !class => out.push_str(r"\b"),
-                Some('Y') if !class => out.push_str(r"\B"),
-                Some('m') if !class => out.push_str(r"\b{start}"),
-                Some('M') if !class => out.push_str(r"\b{end}"),
-                Some('Z') if !class => out.push_str(r"\z"),
-                Some(other) => {
-                    out.push('\\');
-                    out.push(other);
-                }
-                None => out.push('\\'),
-            },
-            other => out.push(other),
-        }
-    }
-    out
 }
 
 /// Whether a pattern is somewhere in a text.
@@ -190,10 +122,11 @@ pub(in crate::expr) fn matches(text: &str, pattern: &str, fold: bool) -> Result<
     Ok(compiled(pattern, flags)?.is_match(text))
 }
 
-/// A pattern of SIMILAR TO as a regular one, for the whole text. Between two `escape"` stands what `substring` takes.
+/// A pattern of SIMILAR TO as a regular one, for the whole text. Between two `escape"` stands what `substring` takes; what is in front of it takes as
+/// little as it can.
 ///
 /// # Errors
-/// `22025` for an escape that is none.
+/// `22019` for an escape that is none, `2200C` for more than two of these.
 pub(super) fn of_similar(pattern: &str, escape: Option<&str>) -> Result<String> {
     let mut letters = escape.unwrap_or("\\").chars();
     let escape = letters.next();
@@ -219,18 +152,12 @@ pub(super) fn of_similar(pattern: &str, escape: Option<&str>) -> Result<String> 
                         }
                     }
                 }
-                // A sign behind a backslash is itself, but for those of the beginnings and ends of words.
-                Some(next)
-                    if next.is_alphanumeric()
-                        || next.is_ascii_punctuation() && !matches!(next, '<' | '>') =>
-                {
+                Some(next) => {
                     out.push('\\');
                     out.push(next);
                 }
-                Some(next) => {
-                    out.push_str(&regex::escape(&next.to_string()));
-                }
-                None => return Err(fault("22025", "invalid escape sequence")),
+                // Nothing is behind it.
+                None => {}
             }
             continue;
         }
@@ -239,6 +166,7 @@ pub(super) fn of_similar(pattern: &str, escape: Option<&str>) -> Result<String> 
                 class = false;
                 out.push(char);
             }
+            '\\' if class => out.push_str(r"\\"),
             char if class => out.push(char),
             '[' => {
                 class = true;
@@ -255,25 +183,7 @@ pub(super) fn of_similar(pattern: &str, escape: Option<&str>) -> Result<String> 
         }
     }
     out.push_str(")$");
-    Ok(out.replace("){1,1}?(", ")(").replace("){1,1}(?:", ")(?:"))
-}
-
-/// What PostgreSQL says of the same.
-fn as_said(reason: &str) -> &str {
-    match reason {
-        "unclosed group" | "unopened group" => "parentheses () not balanced",
-        "unclosed character class" => "brackets [] not balanced",
-        "repetition operator missing expression" => "quantifier operand invalid",
-        "unclosed counted repetition" => "braces {} not balanced",
-        "invalid repetition count range, the start must be <= the end" => {
-            "invalid repetition count(s)"
-        }
-        "invalid character class range, the start must be <= the end" => "invalid character range",
-        "incomplete escape sequence, reached end of pattern prematurely" => {
-            "invalid escape \\ sequence"
-        }
-        other => other,
-    }
+    Ok(out)
 }
 
 #[cfg(test)]

@@ -3,8 +3,7 @@
 use super::{Arguments, Entry, fault, invalid, lenient, other, strict};
 use crate::error::Result;
 use crate::expr::Builtin as B;
-use crate::expr::function::check_length;
-use vellum_row::{Array, Type, Value, functions};
+use vellum_row::{Array, Type, Value, check_length, functions};
 
 #[rustfmt::skip]
 pub(super) static ENTRIES: &[Entry] = &[
@@ -52,9 +51,10 @@ fn bits(bytes: usize) -> Result<Value> {
 
 /// # Errors
 /// `54000` for a text that is too long.
-fn concat_texts(parts: impl Iterator<Item = String>, between: &str) -> Result<String> {
+fn concat_texts(parts: impl Iterator<Item = Result<String>>, between: &str) -> Result<String> {
     let mut text = String::new();
     for (number, part) in parts.enumerate() {
+        let part = part?;
         check_length(text.len() + between.len() + part.len())?;
         if number > 0 {
             text.push_str(between);
@@ -241,16 +241,16 @@ fn format(a: &Arguments<'_>) -> Result<Value> {
         let of = chosen(position, &mut next)?;
         let text = match kind {
             's' if a.is_null(of) => String::new(),
-            's' => a.shown(of),
+            's' => a.shown(of)?,
             'L' if a.is_null(of) => "NULL".to_owned(),
-            'L' => literal(&a.shown(of)),
+            'L' => literal(&a.shown(of)?),
             _ if a.is_null(of) => {
                 return Err(fault(
                     "22004",
                     "null values cannot be formatted as an SQL identifier",
                 ));
             }
-            _ => crate::names::quoted(&a.shown(of)),
+            _ => crate::names::quoted(&a.shown(of)?),
         };
         let width = width.unwrap_or(0);
         let (left, width) = (left || width < 0, width.unsigned_abs() as usize);
@@ -273,7 +273,7 @@ fn width_of(a: &Arguments<'_>, number: usize) -> Result<i32> {
     if a.is_null(number) {
         return Ok(0);
     }
-    let text = a.shown(number);
+    let text = a.shown(number)?;
     let read = vellum_row::input(Type::Int4, vellum_row::Typmod::NONE, &text, a.settings)?;
     Ok(read
         .as_ref()
@@ -316,9 +316,9 @@ fn string_to_array(a: &Arguments<'_>) -> Result<Value> {
     let mut parts = Vec::new();
     parts_of(a.text(0), between, a.at(2).as_str(), &mut |part| {
         parts.push(part);
-        Ok(())
+        Ok(vellum_row::array::check_count(parts.len())?)
     })?;
-    Ok(Value::Array(Array::of(Type::Text, &parts)))
+    Ok(Value::Array(Array::list(Type::Text, &parts)?))
 }
 
 fn overlay(a: &Arguments<'_>) -> Result<Value> {
@@ -392,7 +392,7 @@ fn parse_ident(a: &Arguments<'_>) -> Result<Value> {
             None => return Err(wrong("")),
         }
     }
-    Ok(Value::Array(Array::of(Type::Text, &parts)))
+    Ok(Value::Array(Array::list(Type::Text, &parts)?))
 }
 
 /// `\XXXX`, `\+XXXXXX`, `\uXXXX`, `\UXXXXXXXX` as characters.
@@ -428,6 +428,10 @@ fn unistr(a: &Arguments<'_>) -> Result<Value> {
             _ => (0, 4),
         };
         let code = rest.get(skip..skip + digits).ok_or_else(wrong)?;
+        // A sign is no digit.
+        if !code.bytes().all(|byte| byte.is_ascii_hexdigit()) {
+            return Err(wrong());
+        }
         let code = u32::from_str_radix(code, 16).map_err(|_| wrong())?;
         if code == 0 || code > 0x10_FFFF {
             return Err(invalid(format!("invalid Unicode code point: {code:04X}")));

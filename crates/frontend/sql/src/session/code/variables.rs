@@ -217,7 +217,7 @@ impl Session {
             value if taken && !named => cast(value.as_ref(), ty, typmod, false, forms)?,
             value => {
                 let mut shown = String::new();
-                output(value.as_ref(), forms, &mut shown);
+                output(value.as_ref(), forms, &mut shown)?;
                 let read = self.of_text(ty, &shown)?;
                 cast(read.as_ref(), ty, typmod, false, forms)?
             }
