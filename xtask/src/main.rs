@@ -10,7 +10,7 @@
 //! | `planted` | whether the tools of `testing` catch the bugs that are planted for them |
 //! | `soak MINUTES` | the random suites with fresh seeds |
 //! | `miri`, `tsan` | the same tests under checkers of a nightly toolchain; exit code 77 if there is none |
-//! | `count WORKLOAD` | instructions and cache misses of one operation, or of one row (`load`, `scan`); `all`: of every workload; `--check`: whether they are more than `docs/benchmarks/counts.md` says, `--update`: writes it |
+//! | `count WORKLOAD` | instructions and cache misses of one operation, or of one row (`load`, `scan`); `few`: of two workloads; `all`: of every one; `--check`: whether they are more than `docs/benchmarks/counts.md` says, `--update`: writes it |
 //! | `flame WORKLOAD` | a flame graph, by perf or by callgrind |
 //! | `held WORKLOAD SECONDS [ARGUMENT…]` | what an old snapshot costs a workload of `vellum-bench`, beside the same without one on the other processor |
 //! | `pgbench [SECONDS]` | pgbench on PostgreSQL and on Vellum: processor time of the server for a transaction |
@@ -51,7 +51,7 @@ cargo xtask <chore>
   soak MINUTES  the random suites with fresh seeds
   miri, tsan    tests under miri and the thread sanitizer, if there is a nightly toolchain
   count NAME    instructions and cache misses of one operation (read, rmw, update, sync, tpcc, tatp, queue, hot, hekaton)
-                or row (load, scan), or of all; --check: whether they are more than docs/benchmarks/counts.md says; --update: writes it
+                or row (load, scan), or of few or all; --check: whether they are more than docs/benchmarks/counts.md says; --update: writes it
   flame NAME    a flame graph of the same workloads, by perf or by callgrind
   held NAME SECONDS [ARGUMENT...]
                 what an old snapshot costs a workload of vellum-bench, beside the same without one on the other processor

@@ -144,6 +144,13 @@ const TURNS: Tool = tool(
     "vellum_version",
     "collectors_in_turn",
 );
+/// A pass stands between its two looks at a slot, and the slot's owner takes a new snapshot: in a run that takes a few nanoseconds.
+const QUIET: Tool = tool(
+    "slots that become quiet",
+    "vellum-txn",
+    "isolation",
+    "becomes_quiet",
+);
 const POWER: Tool = power("power cuts", "of_commits");
 const POWER_UNDO: Tool = power("power cuts, rollbacks and checkpoints", "of_rollbacks");
 const POWER_LOSERS: Tool = power("power cuts, several losers", "of_several_losers");
@@ -163,7 +170,7 @@ const SCHEDULES: Tool = tool(
 );
 
 /// Which tools are to catch which bug. The names are those of `vellum_base::planted`.
-const BUGS: [(&str, &[Tool]); 35] = [
+const BUGS: [(&str, &[Tool]); 40] = [
     ("no-conflict-check", &[LISTS, SCHEDULES]),
     ("watermark-too-new", &[VARIANTS]),
     ("commit-log-too-late", &[LISTS]),
@@ -199,6 +206,11 @@ const BUGS: [(&str, &[Tool]); 35] = [
     ("promoted-midway", &[PROMOTION]),
     ("graveyard-first", &[ORDER]),
     ("watermarks-stale", &[TURNS]),
+    ("born-late", &[STORE, VARIANTS]),
+    ("after-oldest", &[STORE, OLD]),
+    ("quiet-unchecked", &[QUIET]),
+    ("quiet-for-good", &[STORE, VARIANTS]),
+    ("decomposed-short", &[STORE, VARIANTS]),
 ];
 
 /// What a run of a tool came to.

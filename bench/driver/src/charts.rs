@@ -2,7 +2,9 @@
 
 use crate::hold::AgedScan;
 use crate::measure::Sample;
+use crate::median::median;
 use crate::plot::{Bar, Chart, Data};
+use std::collections::BTreeMap;
 
 /// A named line through points.
 pub(crate) type Line = (String, Vec<(f64, f64)>);
@@ -25,6 +27,24 @@ pub(crate) fn by_second(
     samples
         .iter()
         .filter_map(|sample| Some((sample.s as f64, of(sample)?)))
+        .collect()
+}
+
+/// The median of lines, point by point.
+pub(crate) fn median_line(lines: impl IntoIterator<Item = Vec<(f64, f64)>>) -> Vec<(f64, f64)> {
+    let mut points = BTreeMap::<u64, Vec<(f64, f64)>>::new();
+    for line in lines {
+        for (x, y) in line {
+            // Ages of scans differ a little from round to round.
+            points.entry(x.round() as u64).or_default().push((x, y));
+        }
+    }
+    points
+        .into_values()
+        .filter_map(|found| {
+            let x = median(found.iter().map(|(x, _)| *x))?;
+            Some((x, median(found.iter().map(|(_, y)| *y))?))
+        })
         .collect()
 }
 
@@ -86,5 +106,20 @@ pub(crate) fn scans(scans: &[AgedScan]) -> Chart {
             line("fresh", |scan| scan.fresh_us),
         ]),
         marks: Vec::new(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_line_of_several_rounds_is_the_median_at_each_place() {
+        let round = |first, second| vec![(0.9, first), (2.1, second)];
+        let rounds = [round(1.0, 9.0), round(5.0, 1.0), round(3.0, 2.0)];
+        assert_eq!(median_line(rounds), [(0.9, 3.0), (2.1, 2.0)]);
+        // The second of the run that was shorter is that of the others.
+        let shorter = [vec![(1.0, 4.0)], round(2.0, 7.0)];
+        assert_eq!(median_line(shorter), [(0.95, 3.0), (2.1, 7.0)]);
     }
 }

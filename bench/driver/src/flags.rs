@@ -206,15 +206,15 @@ impl Figure {
     /// A text for the user.
     pub fn check(&self) -> Result<(), String> {
         let (name, seconds) = (self.which.name(), self.seconds());
-        // The snapshot is taken in the first of them at the soonest, and scanned when it is a second old.
+        // The snapshot is taken in the first of them at the soonest, and scanned, or ended, when it is a second old.
         let least = match self.which {
-            FigureName::Nine | FigureName::Eleven => 2,
-            FigureName::Ten | FigureName::Oom => 3,
+            FigureName::One | FigureName::Nine | FigureName::Eleven => 2,
+            FigureName::Ten | FigureName::Oom | FigureName::Release => 3,
             FigureName::Twelve | FigureName::Contention => 0,
         };
         if seconds < least {
             return Err(format!(
-                "figure {name} scans a snapshot that is a second old: it needs --seconds of at least {least}"
+                "figure {name} has a second before its snapshot, and is about what follows: it needs --seconds of at least {least}"
             ));
         }
         let keyed = matches!(self.which, FigureName::Twelve | FigureName::Contention);
@@ -226,10 +226,20 @@ impl Figure {
                 "figure {name} is TPC-C: --rows is of figures 12 and contention"
             ));
         }
+        if !self.engines.is_empty() && self.which != FigureName::One {
+            return Err(format!(
+                "figure {name} is of vellum alone: --engines is of figure 1"
+            ));
+        }
+        check_list(&self.engines)?;
         match self.which {
-            FigureName::Nine | FigureName::Oom if self.threads.is_some() => Err(format!(
-                "figure {name} has one thread: --threads is of figures 10, 11, 12 and contention"
-            )),
+            FigureName::One | FigureName::Nine | FigureName::Oom | FigureName::Release
+                if self.threads.is_some() =>
+            {
+                Err(format!(
+                    "figure {name} has one thread: --threads is of figures 10, 11, 12 and contention"
+                ))
+            }
             FigureName::Eleven => check_affinity(self.threads(), self.warehouses())
                 .map_err(|what| format!("figure 11 runs with --affinity, too. {what}")),
             _ => Ok(()),

@@ -42,7 +42,7 @@ mod tpcc;
 pub mod vellum_engine;
 
 use clap::Parser;
-use cli::{Cli, Command, Settings, Workload};
+use cli::{Cli, Command, FigureName, Settings, Workload};
 use directory::Claim;
 use engines::{EngineName, Engines, Runner};
 pub use failure::Failure;
@@ -91,6 +91,9 @@ pub fn run<E: Engine>(
     let fits = cli.command.check().map_err(Failure::Usage);
     let result = fits.and_then(|()| match &cli.command {
         Command::Run(workload) => execute(workload, open, lines, table),
+        Command::Figure(figure) if figure.which == FigureName::One => {
+            figure::beside_peers(figure, &mut *runner(open, program), lines, table)
+        }
         Command::Figure(figure) => figure::run(figure, open, lines, table),
         Command::Compare(compare) => {
             compare::run(compare, &mut *runner(open, program), lines, table)

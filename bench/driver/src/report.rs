@@ -121,7 +121,7 @@ pub(crate) struct Summary {
     pub(crate) held_ratio: Option<f64>,
     /// The slowest second after the release over the median second.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    release_min_ratio: Option<f64>,
+    pub(crate) release_min_ratio: Option<f64>,
     /// Since the snapshot; without one, since the first second.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) disk_growth_bytes: Option<i64>,
@@ -386,6 +386,12 @@ impl Summary {
         if let Some(device) = self.device_sync_per_s {
             self.sync_ratio = Some(rounded(self.tx_per_s / device));
         }
+    }
+
+    /// A run of which only this is known.
+    #[cfg(test)]
+    pub(crate) fn with_samples(self, samples: Vec<Sample>) -> Self {
+        Self { samples, ..self }
     }
 
     /// What happened each second.

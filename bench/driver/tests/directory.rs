@@ -1,9 +1,12 @@
 //! What a directory holds decides what a run on it does; files that may not grow end no process.
 #![allow(clippy::unwrap_used)] // A failed unwrap is a failed test.
 
+use std::collections::BTreeMap;
+use std::fs;
 use std::io::{BufRead, BufReader};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
+use std::time::SystemTime;
 
 fn bench(flags: &str, data: &Path) -> Output {
     Command::new(env!("CARGO_BIN_EXE_vellum-bench"))
@@ -161,6 +164,106 @@ fn what_no_run_or_another_engine_has_made_is_refused_and_left_as_it_is() {
     };
     assert!(other.1.contains(why), "{}", other.1);
     let ended = code(&bench("kv --check --rows 10", &data));
+    assert_eq!(ended.0, Some(0), "{}", ended.1);
+}
+
+/// Everything below a directory: what it holds, and when that was written.
+fn below(directory: &Path) -> BTreeMap<PathBuf, (Vec<u8>, SystemTime)> {
+    let mut all = BTreeMap::new();
+    for entry in fs::read_dir(directory).unwrap() {
+        let (path, written) = {
+            let entry = entry.unwrap();
+            (entry.path(), entry.metadata().unwrap().modified().unwrap())
+        };
+        if path.is_dir() {
+            all.extend(below(&path));
+            all.insert(path, (Vec::new(), written));
+        } else {
+            let bytes = fs::read(&path).unwrap();
+            all.insert(path, (bytes, written));
+        }
+    }
+    all
+}
+
+/// Each makes databases in `DIR/data` and removes them again.
+const SERIES: [&str; 7] = [
+    "compare kv --engines vellum --rounds 1 --out DIR -- --rows 10 --operations 10 --pool-mib 16",
+    "compare kv --out DIR -- --rows 10 --operations 10 --pool-mib 16",
+    "figure 1 --engines vellum --tiny --pool-mib 64 --out DIR",
+    "figure 9 --tiny --warehouses 1 --pool-mib 16 --out DIR",
+    "figure contention --tiny --threads 2 --pool-mib 16 --out DIR",
+    "figure release --tiny --warehouses 1 --pool-mib 16 --out DIR",
+    "report --set tiny --engines vellum --out DIR/page --data DIR/data",
+];
+
+fn series(flags: &str, out: &Path) -> (Option<i32>, String) {
+    let flags = flags.replace("DIR", &out.display().to_string());
+    let mut command = Command::new(env!("CARGO_BIN_EXE_vellum-bench"));
+    code(&command.args(flags.split_whitespace()).output().unwrap())
+}
+
+#[test]
+fn comparisons_figures_and_reports_leave_a_directory_alone_that_is_somebodys() {
+    let directory = tempfile::tempdir().unwrap();
+    for whose in ["letters", "lmdb", "closed", "unmarked"] {
+        let out = directory.path().join(whose);
+        let data = out.join("data");
+        fs::create_dir_all(&data).unwrap();
+        match whose {
+            "letters" => fs::write(data.join("letter"), "dear").unwrap(),
+            // As a run of a peer leaves it.
+            "lmdb" => {
+                fs::write(data.join("vellum-bench.engine"), "lmdb\n").unwrap();
+                fs::write(data.join("data.mdb"), "rows").unwrap();
+            }
+            // A run's own, and one that was made outside of the bench.
+            _ => {
+                let made = code(&bench("load --rows 10", &data));
+                assert_eq!(made.0, Some(0), "{}", made.1);
+                if whose == "unmarked" {
+                    fs::remove_file(data.join("vellum-bench.engine")).unwrap();
+                }
+            }
+        }
+        let before = below(&out);
+        for flags in SERIES {
+            let ended = series(flags, &out);
+            assert_eq!(ended.0, Some(2), "{whose}, {flags}: {}", ended.1);
+            assert!(ended.1.contains("is not empty"), "{flags}: {}", ended.1);
+            assert!(below(&out) == before, "{whose}, {flags}");
+        }
+    }
+}
+
+/// A run that has the directory goes on.
+#[test]
+fn comparisons_and_figures_leave_a_database_alone_that_is_open() {
+    let directory = tempfile::tempdir().unwrap();
+    let data = directory.path().join("data");
+    let mut run = Command::new(env!("CARGO_BIN_EXE_vellum-bench"))
+        .args("kv --mix update --rows 100 --seconds 100000 --pool-mib 16 --data".split_whitespace())
+        .arg(&data)
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
+    let mut lines = BufReader::new(run.stdout.take().unwrap()).lines();
+    lines.next().unwrap().unwrap();
+    for flags in SERIES {
+        let ended = series(flags, directory.path());
+        assert_eq!(ended.0, Some(2), "{flags}: {}", ended.1);
+        let names = fs::read_dir(directory.path()).unwrap().count();
+        assert_eq!(names, 1, "{flags}: only its directory is there");
+    }
+    lines.next().unwrap().unwrap();
+    let told = Command::new("kill")
+        .args(["-INT", &run.id().to_string()])
+        .status();
+    assert!(told.unwrap().success());
+    lines.for_each(drop);
+    assert_eq!(run.wait().unwrap().code(), Some(130));
+    let ended = code(&bench("kv --check --rows 100", &data));
     assert_eq!(ended.0, Some(0), "{}", ended.1);
 }
 

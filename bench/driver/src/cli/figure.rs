@@ -1,13 +1,17 @@
 //! Flags of a figure.
 
+use crate::engines::EngineName;
 use clap::{Args, ValueEnum};
 use std::path::PathBuf;
 
 /// The figures.
 #[derive(ValueEnum, Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FigureName {
-    /// TPC-C over time beside a held snapshot (also Figure 1)
-    #[value(name = "9", alias = "1")]
+    /// TPC-C over time beside a held snapshot, on every engine of this build
+    #[value(name = "1")]
+    One,
+    /// TPC-C over time beside a held snapshot, by variant
+    #[value(name = "9")]
     Nine,
     /// Scans of hot tables by the age of the snapshot
     #[value(name = "10")]
@@ -22,18 +26,22 @@ pub enum FigureName {
     Twelve,
     /// Skewed updates of several keys a transaction
     Contention,
+    /// TPC-C, queue and hot rows over time, while a snapshot is held and after it has ended
+    Release,
 }
 
 impl FigureName {
     /// Its name on the command line and in the names of files.
     pub const fn name(self) -> &'static str {
         match self {
+            Self::One => "1",
             Self::Nine => "9",
             Self::Ten => "10",
             Self::Eleven => "11",
             Self::Oom => "oom",
             Self::Twelve => "12",
             Self::Contention => "contention",
+            Self::Release => "release",
         }
     }
 }
@@ -47,13 +55,16 @@ pub struct Figure {
     /// Where the files go; databases are made below it and removed again
     #[arg(long, value_name = "DIR")]
     pub out: PathBuf,
-    /// How long each run takes [default: 60; 20 for figures 11 and oom, 5 for 12 and contention]
+    /// How long each run takes [default: 60; 30 for figure 1, 20 for 11 and oom, 5 for 12 and contention]
     #[arg(long, value_name = "S", value_parser = clap::value_parser!(u64).range(2..=1_000_000))]
     pub seconds: Option<u64>,
     /// How often each variant runs; figures are medians
     #[arg(long, default_value_t = 1, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=100))]
     pub rounds: u32,
-    /// Warehouses [default: 4; 10 for oom]
+    /// Of figure 1, on which engines; one that this build has not, or that cannot run it, is named and left out [default: all]
+    #[arg(long, value_enum, value_delimiter = ',')]
+    pub engines: Vec<EngineName>,
+    /// Warehouses [default: 4; 1 for figure 1, 10 for oom]
     #[arg(long, value_name = "W", value_parser = clap::value_parser!(u32).range(1..=100_000))]
     pub warehouses: Option<u32>,
     /// Rows of figures 12 and contention [default: 1000000; 100000 for contention]
@@ -77,7 +88,8 @@ impl Figure {
     /// How long each run takes.
     pub fn seconds(&self) -> u64 {
         self.seconds.unwrap_or(match self.which {
-            FigureName::Nine | FigureName::Ten => 60,
+            FigureName::One => 30,
+            FigureName::Nine | FigureName::Ten | FigureName::Release => 60,
             FigureName::Eleven | FigureName::Oom => 20,
             FigureName::Twelve | FigureName::Contention => 5,
         })
@@ -96,10 +108,27 @@ impl Figure {
         }
     }
 
+    /// The second in which it ends, where that is what the figure is about.
+    pub fn release_at(&self) -> Option<u64> {
+        let is_asked = self.which == FigureName::Release && !self.is_short();
+        is_asked.then(|| self.hold_at() + (self.seconds() - self.hold_at()) * 3 / 5)
+    }
+
+    /// Whom figure 1 asks.
+    pub fn engines(&self) -> &[EngineName] {
+        match self.engines[..] {
+            [] => EngineName::value_variants(),
+            _ => &self.engines,
+        }
+    }
+
     /// How many warehouses are loaded.
     pub fn warehouses(&self) -> u32 {
-        let default = if self.which == FigureName::Oom { 10 } else { 4 };
-        self.warehouses.unwrap_or(default)
+        self.warehouses.unwrap_or(match self.which {
+            FigureName::One => 1,
+            FigureName::Oom => 10,
+            _ => 4,
+        })
     }
 
     /// How many rows are loaded.

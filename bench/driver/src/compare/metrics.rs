@@ -22,7 +22,7 @@ pub(super) struct Metric {
 }
 
 /// All rates that a workload may have: key, unit, what it is of a run.
-const RATES: [(&str, &str, fn(&Summary) -> Option<f64>); 7] = [
+const RATES: [(&str, &str, fn(&Summary) -> Option<f64>); 8] = [
     // A load is one transaction, a scan is counted in rows.
     ("tx_per_s", "transactions a second", |summary| {
         summary.rows_per_s.is_none().then_some(summary.tx_per_s)
@@ -52,6 +52,11 @@ const RATES: [(&str, &str, fn(&Summary) -> Option<f64>); 7] = [
         "held_ratio",
         "rate beside a held snapshot over the rate before",
         |summary| summary.held_ratio,
+    ),
+    (
+        "release_min_ratio",
+        "slowest second after the snapshot has ended over the median second",
+        |summary| summary.release_min_ratio,
     ),
 ];
 

@@ -21,6 +21,9 @@ use std::io::Write;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 
+/// Of the document, of the picture and of the page for people.
+pub(crate) const ENDINGS: [&str; 3] = ["json", "svg", "md"];
+
 /// An engine that did not run.
 #[derive(Debug, Serialize)]
 struct Skipped {
@@ -89,19 +92,30 @@ pub(crate) fn run(
         rounds: flags.rounds,
         data: flags.out.join("data"),
     };
+    let name = format!("compare-{}", flags.workload.name());
+    run_into(&flags.out, &name, &comparison, runner, lines, table)
+}
+
+/// Compares, tells, and leaves document, picture and page of this name in a directory.
+pub(crate) fn run_into(
+    out: &Path,
+    name: &str,
+    comparison: &Comparison<'_>,
+    runner: &mut dyn Runner,
+    lines: &mut dyn Write,
+    table: &mut dyn Write,
+) -> Result<bool, Failure> {
     comparison.parse()?.check().map_err(Failure::Usage)?;
-    let file = |ending: &str| {
-        let name = flags.workload.name();
-        flags.out.join(format!("compare-{name}.{ending}"))
-    };
-    for ending in ["json", "svg", "md"] {
+    let file = |ending: &str| out.join(format!("{name}.{ending}"));
+    for ending in ENDINGS {
         check_file(&file(ending))?;
     }
-    std::fs::create_dir_all(&flags.out).map_err(failed("create", &flags.out))?;
-    let compared = compare(&comparison, runner, lines, table)?;
-    write_file(&file("json"), &compared.json)?;
-    write_file(&file("svg"), &compared.picture)?;
-    write_file(&file("md"), &compared.text)?;
+    std::fs::create_dir_all(out).map_err(failed("create", out))?;
+    let compared = compare(comparison, runner, lines, table)?;
+    let texts = [&compared.json, &compared.picture, &compared.text];
+    for (ending, text) in ENDINGS.into_iter().zip(texts) {
+        write_file(&file(ending), text)?;
+    }
     tell(table, &format!("\n{}", compared.text))?;
     Ok(compared.is_consistent)
 }
@@ -393,6 +407,38 @@ pub(crate) mod tests {
         }
         assert!(compared.standings.is_empty());
         assert!(!comparison.data.exists());
+    }
+
+    /// Somebody's files appear while a series runs: the run refuses them, and the series does not remove them.
+    #[test]
+    fn what_a_run_of_a_comparison_refused_is_left_alone() {
+        let folder = tempfile::tempdir().expect("a directory");
+        let comparison = comparison(folder.path());
+        let letter = comparison.data.join("letter");
+        for refusing in [EngineName::Vellum, EngineName::Redb] {
+            let theirs = letter.clone();
+            let judge = move |engine, _: &Workload| {
+                if engine == refusing {
+                    std::fs::write(&theirs, "dear").expect("a file");
+                    return Err(Failure::Usage("that holds files".to_owned()));
+                }
+                Ok(1.0)
+            };
+            let mut faked = Faked(Box::new(judge));
+            let compared = compare(&comparison, &mut faked, &mut Vec::new(), &mut Vec::new());
+            let Err(failure) = compared else {
+                panic!("it was refused")
+            };
+            assert_eq!(failure.exit_code(), 2, "{refusing:?}: {failure}");
+            let left = std::fs::read_to_string(&letter).expect("it is still there");
+            assert_eq!(left, "dear");
+            // And so is it by the next one.
+            let mut faked = Faked(Box::new(|_, _: &Workload| panic!("nothing runs")));
+            let again = compare(&comparison, &mut faked, &mut Vec::new(), &mut Vec::new());
+            assert!(again.is_err_and(|failure| failure.exit_code() == 2));
+            assert!(letter.exists());
+            std::fs::remove_dir_all(&comparison.data).expect("it is ours");
+        }
     }
 
     #[test]

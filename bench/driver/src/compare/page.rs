@@ -54,7 +54,7 @@ pub(super) fn name_who_is_missing(chart: &mut Chart, skipped: &[Skipped]) {
     };
 }
 
-/// Where a snapshot is held, how each engine's rate takes it: the last round.
+/// Where a snapshot is held, how each engine's rate takes it: each second's median over the rounds.
 pub(super) fn over_time(
     workload: &Workload,
     engines: &[EngineName],
@@ -63,13 +63,13 @@ pub(super) fn over_time(
     let hold = workload.hold()?;
     let held_at = hold.hold_snapshot_at?;
     let line = |engine: &EngineName| {
-        let last = runs.iter().rev().find(|run| run.0 == *engine)?;
-        let rates = charts::by_second(last.1.samples(), |sample| Some(sample.tx as f64));
-        Some((engine.name().to_owned(), rates))
+        let own = runs.iter().filter(|run| run.0 == *engine);
+        let rates = own.map(|(_, run)| charts::by_second(run.samples(), |it| Some(it.tx as f64)));
+        (engine.name().to_owned(), charts::median_line(rates))
     };
     Some(charts::rates(
         &format!("{} beside an old snapshot", workload.name()),
-        engines.iter().filter_map(line).collect(),
+        engines.iter().map(line).collect(),
         charts::marks(Some(held_at), hold.release_snapshot_at),
     ))
 }
@@ -167,5 +167,52 @@ fn terms(out: &mut String, document: &Document<'_>) {
         let more = summary.told().filter(|it| !TERMS.contains(&it.0));
         let more: Vec<String> = more.map(|(name, told)| format!("{name}: {told}")).collect();
         let _ = writeln!(out, " {} |", more.join("; ").replace('|', "/"));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cli::{Cli, Command};
+    use crate::measure::Sample;
+    use crate::plot::Data;
+    use clap::Parser;
+    use vellum_workload::engine::Description;
+
+    #[test]
+    fn lines_over_time_are_the_medians_of_all_rounds() {
+        let flags = "vellum-bench queue --hold-snapshot-at 1 --release-snapshot-at 2";
+        let cli = Cli::try_parse_from(flags.split_whitespace()).expect("flags");
+        let Command::Run(workload) = cli.command else {
+            panic!("a workload")
+        };
+        let engines = [EngineName::Vellum, EngineName::Redb];
+        let run = |(engine, rates): (EngineName, [u64; 2])| {
+            let summary = Summary::new(&workload, &workload.settings(), &Description::default());
+            let sample = |(index, tx)| Sample {
+                s: index as u64 + 1,
+                tx,
+                ..Sample::default()
+            };
+            let samples = rates.into_iter().enumerate().map(sample).collect();
+            (engine, summary.with_samples(samples))
+        };
+        let rounds = [[10, 40], [20, 20], [90, 30]].map(|rates| (engines[0], rates));
+        let runs: Vec<_> = [(engines[1], [7, 8])]
+            .into_iter()
+            .chain(rounds)
+            .map(run)
+            .collect();
+        let chart = over_time(&workload, &engines, &runs).expect("a snapshot is held");
+        let Data::Lines(lines) = chart.data else {
+            panic!("lines")
+        };
+        let line =
+            |name: &str, rates: [f64; 2]| (name.to_owned(), vec![(1.0, rates[0]), (2.0, rates[1])]);
+        assert_eq!(
+            lines,
+            [line("vellum", [20.0, 30.0]), line("redb", [7.0, 8.0])]
+        );
+        assert_eq!(chart.marks.len(), 2);
     }
 }

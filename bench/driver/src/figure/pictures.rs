@@ -4,28 +4,8 @@ use super::Row;
 use super::runs::{Part, Run};
 use crate::charts::{self, Line, by_second};
 use crate::cli::{Figure, FigureName};
-use crate::median::median;
 use crate::plot::{Bar, Chart, Data};
 use crate::report::Summary;
-use std::collections::BTreeMap;
-
-/// The median of lines, point by point.
-fn median_line(lines: Vec<Vec<(f64, f64)>>) -> Vec<(f64, f64)> {
-    let mut points = BTreeMap::<u64, Vec<(f64, f64)>>::new();
-    for line in lines {
-        for (x, y) in line {
-            // Ages of scans differ a little from round to round.
-            points.entry(x.round() as u64).or_default().push((x, y));
-        }
-    }
-    points
-        .into_values()
-        .filter_map(|found| {
-            let x = median(found.iter().map(|(x, _)| *x))?;
-            Some((x, median(found.iter().map(|(_, y)| *y))?))
-        })
-        .collect()
-}
 
 pub(super) fn charts<'s>(
     figure: &Figure,
@@ -35,12 +15,13 @@ pub(super) fn charts<'s>(
 ) -> Vec<Chart> {
     let lines = |points: &dyn Fn(&Summary) -> Vec<(f64, f64)>| -> Vec<Line> {
         let line = |(index, run): (usize, &Run)| {
-            let every = of(index).into_iter().map(points).collect();
-            (run.label.clone(), median_line(every))
+            let every = of(index).into_iter().map(points);
+            (run.label.clone(), charts::median_line(every))
         };
         runs.iter().enumerate().map(line).collect()
     };
-    let marks = charts::marks(Some(figure.hold_at()), None);
+    let rates = || lines(&|summary| by_second(summary.samples(), |sample| Some(sample.tx as f64)));
+    let marks = charts::marks(Some(figure.hold_at()), figure.release_at());
     let bars = |title: &str, y: &str, number: &dyn Fn(&Row) -> f64| Chart {
         title: title.to_owned(),
         y: y.to_owned(),
@@ -48,12 +29,10 @@ pub(super) fn charts<'s>(
         ..Chart::default()
     };
     match figure.which {
+        // A comparison draws its own.
+        FigureName::One => Vec::new(),
         FigureName::Nine => vec![
-            charts::rates(
-                "TPC-C beside an idle old snapshot",
-                lines(&|summary| by_second(summary.samples(), |sample| Some(sample.tx as f64))),
-                marks.clone(),
-            ),
+            charts::rates("TPC-C beside an idle old snapshot", rates(), marks.clone()),
             Chart {
                 title: "Old versions".to_owned(),
                 x: "seconds".to_owned(),
@@ -136,6 +115,13 @@ pub(super) fn charts<'s>(
                 }),
                 chart("Processors in use", "processors", |row| row.processors),
             ]
+        }
+        FigureName::Release => {
+            let chart = |line: Line| {
+                let title = format!("{}: an idle snapshot, and after it", line.0);
+                charts::rates(&title, vec![line], marks.clone())
+            };
+            rates().into_iter().map(chart).collect()
         }
     }
 }

@@ -30,22 +30,19 @@ pub(super) struct Run {
 
 impl Run {
     fn new(figure: &Figure, label: &str, group: &str, variant: Variant, more: &str) -> Self {
-        // To try the program, not the engine.
-        let tiny = if figure.tiny { "--tiny " } else { "" };
-        let length = format!("{tiny}{}", length(figure));
-        let arguments = format!(
-            "tpcc --variant {} {length} --warehouses {} --pool-mib {} --seed {} {more}",
-            variant.name(),
-            figure.warehouses(),
-            figure.pool_mib(),
-            figure.seed
-        );
+        let flags = tpcc(figure);
+        let arguments = format!("tpcc --variant {} {flags} {more}", variant.name());
+        Self::by_time(label, group, &arguments)
+    }
+
+    /// A run that stands on no line.
+    fn by_time(label: &str, group: &str, arguments: &str) -> Self {
         Self {
             label: label.to_owned(),
             group: group.to_owned(),
             part: Part::All,
             x: None,
-            arguments: arguments.split_whitespace().map(str::to_owned).collect(),
+            arguments: words(arguments),
         }
     }
 
@@ -56,7 +53,7 @@ impl Run {
             group: format!("{x} {unit}"),
             part,
             x: Some(x as f64),
-            arguments: arguments.split_whitespace().map(str::to_owned).collect(),
+            arguments: words(arguments),
         }
     }
 
@@ -76,11 +73,33 @@ impl Run {
     }
 }
 
+fn words(line: &str) -> Vec<String> {
+    line.split_whitespace().map(str::to_owned).collect()
+}
+
+/// Flags of TPC-C that all of a figure's runs have.
+fn tpcc(figure: &Figure) -> String {
+    // To try the program, not the engine.
+    let tiny = if figure.tiny { "--tiny" } else { "" };
+    let (length, warehouses) = (length(figure), figure.warehouses());
+    let (pool, seed) = (figure.pool_mib(), figure.seed);
+    format!("{tiny} {length} --warehouses {warehouses} --pool-mib {pool} --seed {seed}")
+}
+
+/// What each engine of figure 1 runs: `tpcc` with these flags. Who holds the snapshot declares that it only reads: one that might write stops all others in
+/// engines with one writer.
+pub(super) fn beside_peers(figure: &Figure) -> Vec<String> {
+    let (flags, at) = (tpcc(figure), figure.hold_at());
+    words(&format!("{flags} --hold-snapshot-at {at} --holder olap"))
+}
+
 /// The runs of a round.
 pub(super) fn runs(figure: &Figure) -> Vec<Run> {
     use Variant::{Basic, Fat, Full, Graveyard, Osic, Stamping};
     let hold = format!("--hold-snapshot-at {}", figure.hold_at());
     match figure.which {
+        // Of engines, and not of variants: `beside_peers`.
+        FigureName::One => Vec::new(),
         FigureName::Nine => [Basic, Osic, Fat, Graveyard, Full]
             .map(|variant| Run::new(figure, variant.name(), "", variant, &hold))
             .into(),
@@ -135,6 +154,18 @@ pub(super) fn runs(figure: &Figure) -> Vec<Run> {
         }
         FigureName::Twelve => [loads(figure), lookups(figure)].concat(),
         FigureName::Contention => contention(figure),
+        FigureName::Release => {
+            let release = figure.release_at();
+            let release = release.map_or(String::new(), |at| format!("--release-snapshot-at {at}"));
+            let flags = format!("{hold} {release}");
+            let (length, pool, seed) = (length(figure), figure.pool_mib(), figure.seed);
+            let small = |name| {
+                let flags = format!("{name} {length} --pool-mib {pool} --seed {seed} {flags}");
+                Run::by_time(name, "", &flags)
+            };
+            let large = Run::new(figure, "tpcc", "", Full, &flags);
+            vec![large, small("queue"), small("hot")]
+        }
     }
 }
 

@@ -1,7 +1,9 @@
 //! Comparisons: what is written, what is left out and why. Vellum's place is taken by the reference engine.
 
 use crate::support::{bench, json, program};
+use clap::ValueEnum;
 use std::path::Path;
+use vellum_bench::engines::EngineName;
 use vellum_workload::reference::Reference;
 
 #[test]
@@ -149,6 +151,62 @@ fn the_picture_of_a_held_snapshot_shows_the_rates_over_time() {
         "{picture}"
     );
     assert!(picture.contains(">snapshot</text>"), "{picture}");
+}
+
+/// Figure 1 of the paper has other systems' lines beside its own.
+#[test]
+fn figure_1_asks_every_engine_of_the_build_and_names_the_others() {
+    let directory = tempfile::tempdir().unwrap();
+    let out = directory.path().join("out");
+    let flags = format!(
+        "figure 1 --tiny --rounds 3 --pool-mib 64 --out {}",
+        out.display()
+    );
+    let ended = program(&flags, |_| Ok(Reference::new()));
+    assert_eq!(ended.code, 0, "{}", ended.table);
+    let document = json(&out.join("figure-1.json"));
+    assert_eq!(document["rounds"], 3);
+    let results = document["results"].as_object().unwrap();
+    let skipped = document["skipped"].as_array().unwrap();
+    let page = std::fs::read_to_string(out.join("figure-1.md")).unwrap();
+    for engine in EngineName::value_variants() {
+        let name = engine.name();
+        let left_out = skipped.iter().find(|it| it["engine"] == name);
+        assert_eq!(results.contains_key(name), left_out.is_none(), "{name}");
+        match left_out {
+            Some(left_out) if !engine.is_built() => {
+                let why = left_out["why"].as_str().unwrap();
+                assert!(why.contains("--features ") && page.contains(why), "{why}");
+            }
+            // Its adapter starts a server, which not every machine has.
+            Some(_) => assert_eq!(name, "postgresql"),
+            None => assert!(page.contains(&format!("| {name} | ")), "{page}"),
+        }
+    }
+    let mut rates: Vec<f64> = document["runs"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .filter(|run| run[0] == "vellum")
+        .map(|run| run[1]["tx_per_s"].as_f64().unwrap())
+        .collect();
+    rates.sort_by(f64::total_cmp);
+    assert_eq!(rates.len(), 3);
+    let rate = &results["vellum"]["tx_per_s"];
+    let [min, median, max] = ["min", "median", "max"].map(|key| rate[key].as_f64().unwrap());
+    assert_eq!([min, median, max], rates[..]);
+    assert!(
+        page.contains(&format!("{median:.1} ({min:.1} to {max:.1})")),
+        "{page}"
+    );
+    let picture = std::fs::read_to_string(out.join("figure-1.svg")).unwrap();
+    assert!(picture.contains("tpcc beside an old snapshot"), "{picture}");
+    assert!(!out.join("data").exists(), "databases are removed");
+    let held = &document["runs"][0][1]["hold"];
+    assert_eq!(
+        (&held["holder"], &held["at_s"]),
+        (&"olap".into(), &0.into())
+    );
 }
 
 #[test]

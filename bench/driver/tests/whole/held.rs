@@ -141,7 +141,7 @@ fn every_variant_keeps_what_it_is_told_beside_an_old_snapshot() {
 }
 
 #[test]
-fn figures_run_their_variants_and_leave_json_and_a_picture() {
+fn figures_run_their_variants_and_leave_json_a_picture_and_a_table() {
     for (figure, flags, labels, groups) in [
         ("9", "--warehouses 1 --pool-mib 16", 5, 1),
         ("10", "--warehouses 1 --pool-mib 16 --threads 1", 5, 1),
@@ -150,6 +150,7 @@ fn figures_run_their_variants_and_leave_json_and_a_picture() {
         // Four pools, and one or two threads.
         ("12", "--pool-mib 64 --threads 3", 4, 6),
         ("contention", "--pool-mib 16 --threads 2", 4, 6),
+        ("release", "--warehouses 1 --pool-mib 16", 3, 1),
     ] {
         let directory = tempfile::tempdir().unwrap();
         let out = directory.path().join("out");
@@ -175,12 +176,77 @@ fn figures_run_their_variants_and_leave_json_and_a_picture() {
         assert_eq!(written["runs"].as_array().unwrap().len(), rows.len());
         let picture = std::fs::read_to_string(out.join(format!("figure-{figure}.svg"))).unwrap();
         assert!(picture.starts_with("<svg") && picture.ends_with("</svg>\n"));
+        let page = std::fs::read_to_string(out.join(format!("figure-{figure}.md"))).unwrap();
+        let lines = page.lines().filter(|line| line.starts_with("| "));
+        // Titles and the rule below them.
+        assert_eq!(lines.count(), 2 + rows.len(), "{page}");
+        assert!(ended.table.ends_with(&format!("{page}\n")), "it is told");
         assert!(!out.join("data").exists(), "databases are removed");
+    }
+}
 
-        std::fs::create_dir(out.join("data")).unwrap();
-        std::fs::write(out.join("data/mine"), b"").unwrap();
-        let ended = program(&flags, |_| -> Result<Reference> { panic!("opened") });
-        assert!(ended.code == 2 && out.join("data/mine").exists());
+/// What is in a run's directory is somebody's where the run refuses it, also in the middle of a figure.
+#[test]
+fn what_a_run_of_a_figure_refused_is_left_alone() {
+    let directory = tempfile::tempdir().unwrap();
+    let out = directory.path().join("out");
+    let flags = format!(
+        "figure contention --tiny --threads 2 --out {}",
+        out.display()
+    );
+    let mut opened = 0;
+    let ended = program(&flags, |settings| {
+        opened += 1;
+        if opened == 3 {
+            std::fs::write(settings.data.join("letter"), "dear").unwrap();
+        }
+        Ok(Letters(Reference::new(), opened == 3))
+    });
+    assert_eq!(ended.code, 2, "{}", ended.table);
+    assert!(
+        ended.table.contains("holds table \"letters\""),
+        "{}",
+        ended.table
+    );
+    let left = std::fs::read_to_string(out.join("data/letter")).unwrap();
+    assert_eq!((&*left, opened), ("dear", 3));
+    assert!(!out.join("figure-contention.json").exists());
+    let never = |_: &Settings| -> Result<Reference> { panic!("opened") };
+    assert_eq!(program(&flags, never).code, 2);
+    assert!(out.join("data/letter").exists());
+}
+
+/// Symptom: a snapshot that ended was told of one workload, by a command that stood in no folder. Guard: a figure of its own.
+#[test]
+fn what_follows_the_end_of_a_snapshot_is_measured_on_all_workloads_that_can_hold_one() {
+    let directory = tempfile::tempdir().unwrap();
+    let out = directory.path().join("out");
+    let flags = format!(
+        "figure release --tiny --warehouses 1 --pool-mib 64 --seconds 4 --out {}",
+        out.display()
+    );
+    let ended = program(&flags, VellumEngine::open);
+    assert_eq!(ended.code, 0, "{}", ended.table);
+    let written = json(&out.join("figure-release.json"));
+    let rows = written["rows"].as_array().unwrap();
+    let labels: Vec<_> = rows.iter().map(|row| row["label"].as_str()).collect();
+    assert_eq!(labels, ["tpcc", "queue", "hot"].map(Some));
+    for (row, run) in rows.iter().zip(written["runs"].as_array().unwrap()) {
+        let told = &run[1];
+        assert_eq!(row["release_min_ratio"], told["release_min_ratio"], "{row}");
+        let (at, release) = (&told["hold"]["at_s"], &told["hold"]["release_s"]);
+        assert_eq!((at, release), (&1.into(), &2.into()));
+        // The slowest of the last two seconds over the median of all four.
+        let samples = told["samples"].as_array().unwrap();
+        let mut rates: Vec<_> = samples
+            .iter()
+            .map(|it| it["tx"].as_f64().unwrap())
+            .collect();
+        let slowest = rates[2].min(rates[3]);
+        rates.sort_by(f64::total_cmp);
+        let ratio = slowest / f64::midpoint(rates[1], rates[2]);
+        let found = row["release_min_ratio"].as_f64().unwrap();
+        assert!((found - ratio).abs() < 0.001, "{found}, not {ratio}");
     }
 }
 
@@ -324,6 +390,10 @@ fn flags_that_do_not_fit_together_are_refused_at_once_with_the_reason() {
         ("load --seconds 5", "one transaction of one thread"),
         ("kv --json same --plot same", "name one file"),
         ("figure 9 --threads 2 --out DIR", "one thread"),
+        ("figure 1 --threads 2 --out DIR", "one thread"),
+        ("figure release --threads 2 --out DIR", "one thread"),
+        ("figure 9 --engines lmdb --out DIR", "of vellum alone"),
+        ("figure 1 --engines lmdb,lmdb --out DIR", "lmdb twice"),
         ("figure oom --threads 2 --out DIR", "one thread"),
         ("figure 12 --warehouses 2 --out DIR", "no TPC-C"),
         ("figure contention --warehouses 2 --out DIR", "no TPC-C"),
@@ -331,6 +401,7 @@ fn flags_that_do_not_fit_together_are_refused_at_once_with_the_reason() {
         // What would find no figure in the end.
         ("figure 10 --seconds 2 --out DIR", "at least 3"),
         ("figure oom --seconds 2 --out DIR", "at least 3"),
+        ("figure release --seconds 2 --out DIR", "at least 3"),
         (
             "figure 11 --warehouses 1 --out DIR",
             "2 threads need as many, and there are 1",
@@ -367,6 +438,32 @@ fn flags_that_do_not_fit_together_are_refused_at_once_with_the_reason() {
         let directory = tempfile::tempdir().unwrap();
         let ended = bench(flags, directory.path(), never);
         assert_eq!(ended.code, 2, "{flags}: {}", ended.table);
+    }
+}
+
+/// Has a table that is no workload's, where it is said so.
+struct Letters(Reference, bool);
+
+impl Engine for Letters {
+    type Session<'e> = ReferenceSession<'e>;
+
+    fn ensure_tables(&mut self, tables: &[TableSpec]) -> Result<()> {
+        self.0.ensure_tables(tables)
+    }
+    fn table_names(&self) -> Result<Option<Vec<String>>> {
+        Ok(self.1.then(|| vec!["letters".to_owned()]))
+    }
+    fn open_session(&self) -> Result<ReferenceSession<'_>> {
+        self.0.open_session()
+    }
+    fn checkpoint(&self) -> Result<()> {
+        self.0.checkpoint()
+    }
+    fn statistics(&self) -> Statistics {
+        self.0.statistics()
+    }
+    fn describe(&self) -> Description {
+        self.0.describe()
     }
 }
 

@@ -78,10 +78,20 @@ pub enum Bug {
     GraveyardFirst,
     /// Maintenance collects all slots of a round by the watermarks of its first.
     WatermarksStale,
+    /// A deleted row is dropped by the birth of its last version, though it had others before.
+    BornLate,
+    /// Rows that are younger than the oldest snapshot count as younger than every analytical one.
+    AfterOldest,
+    /// A slot becomes quiet by what a pass saw before, without a second look.
+    QuietUnchecked,
+    /// A slot stays quiet when its analytical transaction has ended.
+    QuietForGood,
+    /// A fat row that is turned back leaves its oldest version behind.
+    DecomposedShort,
 }
 
 /// The bugs by their names.
-pub const BUGS: [(&str, Bug); 35] = [
+pub const BUGS: [(&str, Bug); 40] = [
     ("no-conflict-check", Bug::NoConflictCheck),
     ("watermark-too-new", Bug::WatermarkTooNew),
     ("commit-log-too-late", Bug::CommitLogTooLate),
@@ -117,6 +127,11 @@ pub const BUGS: [(&str, Bug); 35] = [
     ("promoted-midway", Bug::PromotedMidway),
     ("graveyard-first", Bug::GraveyardFirst),
     ("watermarks-stale", Bug::WatermarksStale),
+    ("born-late", Bug::BornLate),
+    ("after-oldest", Bug::AfterOldest),
+    ("quiet-unchecked", Bug::QuietUnchecked),
+    ("quiet-for-good", Bug::QuietForGood),
+    ("decomposed-short", Bug::DecomposedShort),
 ];
 
 /// Whether the process has this bug.

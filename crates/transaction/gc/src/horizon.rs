@@ -152,7 +152,11 @@ impl<'d> Horizon<'d> {
     /// above its stamp. So a row whose oldest version it is, and whose delete every OLTP snapshot sees, is dead.
     #[inline]
     pub fn is_after_olap(&self, stamp: Timestamp) -> bool {
-        stamp >= self.marks.newest_olap
+        let after = match planted::has(Bug::AfterOldest) {
+            true => self.marks.oldest_tx,
+            false => self.marks.newest_olap,
+        };
+        stamp >= after
     }
 }
 

@@ -30,6 +30,7 @@ use crate::slot::{Class, Ended, Seen, SlotWords, Withdrawal, dekker_fence};
 use crate::visibility::SnapshotCache;
 use crate::waiters::Waiters;
 use crate::watermarks::Watermarks;
+use vellum_base::planted::{self, Bug};
 use vellum_base::{SlotId, Timestamp};
 use vellum_sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering};
 use vellum_sync::{Backoff, CachePadded, Mutex};
@@ -310,7 +311,7 @@ impl Slots {
 
     #[cold]
     fn count_ended_slowly(&self, slot: SlotId, ended: Ended) {
-        if ended.analytical {
+        if ended.analytical && !planted::has(Bug::QuietForGood) {
             // Q2, before passes are asked to look again.
             self.stir(slot);
         }
@@ -484,6 +485,9 @@ impl Slots {
     #[cold]
     fn quieten(&self, place: usize, known: &mut Known) {
         self.quiet.set(place);
+        if planted::has(Bug::QuietUnchecked) {
+            return;
+        }
         let mut span = Span::NONE;
         let seen = self.slots[place].words.look(|snapshot| span.add(snapshot));
         known.note_span(place, span);

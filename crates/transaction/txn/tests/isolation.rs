@@ -240,6 +240,34 @@ fn watermarks_separate_oltp_from_olap_and_idle_slots_pin_nothing() {
     assert_eq!(marks.newest_olap, Timestamp::ZERO);
 }
 
+/// Q3 of `quiet`: the second pass that sees one snapshot in a slot has looked at it, and its owner takes another one before that becomes quiet.
+#[test]
+fn r2_slot_that_becomes_quiet_beside_a_new_snapshot_is_known_by_it() {
+    let world = world(4);
+    let analytical = world.begin(Options {
+        class: Class::Olap,
+        ..READ_COMMITTED
+    });
+    put(&world, 1, 1);
+    let first = world.manager.pass().newest_olap;
+    assert_eq!(first, analytical.snapshot());
+    let points = TestPoints::new();
+    let looked = points.pause("pass: looked at a slot");
+    std::thread::scope(|scope| {
+        let pass = scope.spawn(|| {
+            let _entered = points.enter();
+            world.manager.pass();
+        });
+        looked.wait_reached();
+        assert!(analytical.statement() > first);
+        looked.release();
+        pass.join().unwrap();
+    });
+    put(&world, 1, 2);
+    let (marks, open) = (world.manager.pass(), analytical.snapshot());
+    assert_eq!((marks.oldest_tx, marks.newest_olap), (open, open));
+}
+
 #[test]
 fn slots_of_a_burst_are_taken_out_of_use_and_come_back() {
     let world = world(200);

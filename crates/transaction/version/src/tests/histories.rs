@@ -410,6 +410,7 @@ fn mistakes_on_purpose_are_noticed() {
         (Bug::PrunedTooMuch, &[true, false]),
         (Bug::PurgedTooEarly, &[true]),
         (Bug::DisplacedTooMuch, &[true, false]),
+        (Bug::DecomposedShort, &[true, false]),
     ] {
         for &graveyard in graveyards {
             let notices = |seed| {
