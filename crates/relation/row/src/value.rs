@@ -200,21 +200,6 @@ impl Value {
 }
 
 impl<'a> ValueRef<'a> {
-    /// Bytes that its [`Value`] takes outside of itself, about.
-    pub fn heap_bytes(&self) -> usize {
-        /// A number of some digits.
-        const DIGITS_BYTES: usize = 64;
-        match self {
-            Self::Text(text) | Self::Char(text) | Self::Json(text) => text.len(),
-            Self::Bytea(bytes) => bytes.len(),
-            Self::Array(array) => array.bytes().len(),
-            Self::Jsonb(json) => json.bytes().len(),
-            Self::Numeric(NumericRef::Small { .. }) => 0,
-            Self::Numeric(_) => DIGITS_BYTES,
-            _ => 0,
-        }
-    }
-
     /// A value of its own. Allocates for text, bytes, `jsonb` and long numbers.
     pub fn to_value(self) -> Value {
         match self {

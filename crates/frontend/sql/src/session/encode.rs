@@ -131,7 +131,7 @@ impl Special {
                 let at = body.len();
                 body.extend_from_slice(&[0; 4]);
                 Snapshot::parse(snapshot)?.send(body);
-                set_length(body, at);
+                set_length(body, at)
             }
             (Self::Byte, Format::Binary, ValueRef::Text("")) => {
                 body.extend_from_slice(&1i32.to_be_bytes());
