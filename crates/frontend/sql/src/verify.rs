@@ -10,7 +10,7 @@
 //! Does NOT check: constraints (NOT NULL, CHECK, foreign keys, deferrable keys); rows of the catalog that say who is called what; pages, trees and
 //! chains, which the engine does.
 
-use crate::catalog::{self, Catalog, Relation, Runtimes, Store};
+use crate::catalog::{self, Catalog, Relation, Store};
 use crate::error::{Result, SqlError};
 use crate::expr::RowRef;
 use crate::rows::{self, Shape};
@@ -51,7 +51,7 @@ pub fn stored_relations(engine: &Database) -> Result<Vec<StoredRelation>> {
     if !reader.tables()?.iter().any(|name| name == Store::TABLE) {
         return Ok(all);
     }
-    let catalog = Store::load(&reader, &Runtimes::default(), 1)?;
+    let (catalog, _) = Store::load(&reader, 1)?;
     for relation in catalog.relations() {
         let Some(own) = relation.table() else {
             continue;
@@ -85,9 +85,9 @@ pub fn verify(engine: &Database, find: &mut dyn FnMut(Finding)) -> Result<()> {
     let reader = reader(engine)?;
     let tables: BTreeSet<String> = reader.tables()?.into_iter().collect();
     let catalog = match tables.contains(Store::TABLE) {
-        true => Store::load(&reader, &Runtimes::default(), 1),
+        true => Store::load(&reader, 1),
         // Its making was cut off before that, or something is left that nobody names.
-        false => Ok(Catalog::default()),
+        false => Ok((Catalog::default(), Vec::new())),
     };
     let mut check = Check {
         reader: &reader,
@@ -95,7 +95,13 @@ pub fn verify(engine: &Database, find: &mut dyn FnMut(Finding)) -> Result<()> {
         find,
     };
     let catalog = match catalog {
-        Ok(catalog) => catalog,
+        Ok((catalog, left_out)) => {
+            for key in left_out {
+                let what = format!("the foreign key {key} refers to what is not there");
+                check.found(CATALOG, &what, (1, 0));
+            }
+            catalog
+        }
         Err(error) if error.sqlstate() == crate::sqlstate::FEATURE_NOT_SUPPORTED => {
             return Err(error);
         }
