@@ -285,13 +285,13 @@ fn collations_are_read_back_and_others_are_written_as_before() {
     table.set_collation(ColumnId(2), None);
     let bytes = encode_relation(&relation).unwrap();
     assert_eq!(bytes[0], VERSION_WITH_COLLATIONS);
-    let read = decode_relation(7, &bytes, &Runtimes::default()).unwrap();
+    let read = decode_relation(7, &bytes).unwrap();
     let read = read.table().unwrap();
     assert_eq!(read.collations, [(ColumnId(1), 950)]);
     assert_eq!(read.collation_of(ColumnId(1)), Some(950));
     assert_eq!(read.collation_of(ColumnId(2)), None);
     for length in 0..bytes.len() {
-        let cut = decode_relation(7, &bytes[..length], &Runtimes::default());
+        let cut = decode_relation(7, &bytes[..length]);
         assert!(cut.is_none(), "{length} bytes of {}", bytes.len());
     }
 }
