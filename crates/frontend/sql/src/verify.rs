@@ -1,7 +1,7 @@
 //! Does the catalog say what there is, and do indexes have exactly the entries of their tables' rows? What `verify` of the engine cannot know: to it
 //! an index of SQL is a table like any other.
 //!
-//! Checked: the catalog can be read; the engine has the tables that it names, and no others of such names; what indexes compute can be bound; every
+//! Checked: the catalog can be read, and has what its foreign keys refer to; the engine has the tables that it names, and no others of such names; what indexes compute can be bound; every
 //! row decodes, and stands under the key of its columns; indexes and tables agree, both ways, partial ones and expressions included.
 //!
 //! Table and index are walked once each, and [`EntrySums`] are compared. Only if they differ, entries are looked up one by one to name those that
@@ -10,7 +10,7 @@
 //! Does NOT check: constraints (NOT NULL, CHECK, foreign keys, deferrable keys); rows of the catalog that say who is called what; pages, trees and
 //! chains, which the engine does.
 
-use crate::catalog::{self, Catalog, Relation, Runtimes, Store};
+use crate::catalog::{self, Catalog, Relation, Store};
 use crate::error::{Result, SqlError};
 use crate::expr::RowRef;
 use crate::rows::{self, Shape};
@@ -51,7 +51,7 @@ pub fn stored_relations(engine: &Database) -> Result<Vec<StoredRelation>> {
     if !reader.tables()?.iter().any(|name| name == Store::TABLE) {
         return Ok(all);
     }
-    let catalog = Store::load(&reader, &Runtimes::default(), 1)?;
+    let (catalog, _) = Store::load(&reader, 1)?;
     for relation in catalog.relations() {
         let Some(own) = relation.table() else {
             continue;
@@ -84,24 +84,29 @@ pub fn stored_relations(engine: &Database) -> Result<Vec<StoredRelation>> {
 pub fn verify(engine: &Database, find: &mut dyn FnMut(Finding)) -> Result<()> {
     let reader = reader(engine)?;
     let tables: BTreeSet<String> = reader.tables()?.into_iter().collect();
-    let catalog = match tables.contains(Store::TABLE) {
-        true => Store::load(&reader, &Runtimes::default(), 1),
-        // Its making was cut off before that, or something is left that nobody names.
-        false => Ok(Catalog::default()),
+    // Where there is none, its making was cut off before that, or something is left that nobody names.
+    let is_there = tables.contains(Store::TABLE);
+    let catalog = match is_there {
+        true => Store::load(&reader, 1),
+        false => Ok(Default::default()),
     };
     let mut check = Check {
         reader: &reader,
         tables: &tables,
         find,
     };
-    let catalog = match catalog {
-        Ok(catalog) => catalog,
+    let (catalog, keys_left_out) = match catalog {
+        Ok(loaded) => loaded,
         Err(error) if error.sqlstate() == crate::sqlstate::FEATURE_NOT_SUPPORTED => {
             return Err(error);
         }
         Err(error) => return check.tell(CATALOG, "it", error),
     };
-    if let Err(error) = catalog::check_sequences(&reader) {
+    for key in &keys_left_out {
+        let what = format!("what the foreign key {key} refers to");
+        check.found(CATALOG, &what, (1, 0));
+    }
+    if is_there && let Err(error) = catalog::check_sequences(&reader) {
         check.tell(CATALOG, "where sequences stand", error)?;
     }
     let relations = catalog.relations();
