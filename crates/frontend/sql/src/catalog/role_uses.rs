@@ -76,7 +76,7 @@ impl Catalog {
                     .map(|own| Uses::of_extension(own)),
                 Uses::of_extension(next),
             ),
-            Change::PutRole(next) => (
+            Change::PutRole(next) | Change::RenameRole(_, next) => (
                 self.role_by_oid(next.oid).map(|own| Uses::of_role(own)),
                 Uses::of_role(next),
             ),

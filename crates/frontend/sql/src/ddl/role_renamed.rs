@@ -6,7 +6,7 @@
 use super::Ddl;
 use super::role::{check_not_reserved, denied, is_md5, reserved};
 use crate::bind::folded;
-use crate::catalog::{Change, Extension, Kind, Namespace, Relation, is_built_in};
+use crate::catalog::{Change, Extension, Gated, Kind, Mode, Namespace, Relation, is_built_in};
 use crate::error::{Fields, Result, SqlError};
 use crate::roles::Role;
 use crate::sqlstate;
@@ -23,6 +23,9 @@ impl Ddl<'_> {
         let before = self.role_of(name)?;
         let to = folded(to);
         self.check_renames(&before, &to)?;
+        // Nobody makes it the owner of something under its name as it was.
+        self.enter_gated(Gated::Role, before.oid, Mode::Alone)?;
+        self.check_known(|_, relation| *relation.owner == *before.name)?;
         let mut role = Role {
             name: to,
             ..Role::clone(&before)
