@@ -351,7 +351,7 @@ fn json_operator(columns: &[String], settings: &Settings) -> Result<String> {
                 None => json.as_ref().field(key),
             };
             if as_text {
-                found.and_then(vellum_row::JsonbRef::as_text)
+                found.and_then(|found| found.as_text().unwrap())
             } else {
                 found.map(|found| text_of(&Value::Jsonb(found.to_jsonb()), settings))
             }
