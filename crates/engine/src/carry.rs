@@ -229,16 +229,20 @@ impl Engine {
         while let Some(root) = roots.last()
             && steps > 0
         {
-            steps -= 1;
             any = true;
             match self.store.free_chain_step(*root, log, Purpose::Optional) {
-                Ok(true) => drop(roots.pop()),
-                Ok(false) => {}
+                Ok(whole) => {
+                    steps -= 1;
+                    if whole {
+                        roots.pop();
+                    }
+                }
                 // Later, when there is log.
                 Err(StorageError::OutOfSpace { .. }) => {
                     any = false;
                     break;
                 }
+                // Not counted: of those that are tried again, none may be left for a call that takes it for a new one.
                 Err(error) => {
                     let concerns_one = concerns_one(&error);
                     first.get_or_insert(error);
