@@ -224,7 +224,7 @@ pub(crate) fn ask(env: &Env<'_>, function: F, arguments: &[Value]) -> Result<Val
         F::TransactionNumber { only_drawn, .. } => {
             let number = match only_drawn {
                 true => env.number.drawn(),
-                false => Some(env.number.get(&env.shared.numbers)),
+                false => Some(env.number.get(&env.shared.numbers, env.transaction)),
             };
             let number = number.and_then(|number| i64::try_from(number).ok());
             number.map_or(Value::Null, Value::Int8)
