@@ -13,9 +13,9 @@
 use crate::error::{Result, SqlError};
 use crate::sqlstate;
 use std::cell::OnceCell;
-use std::collections::{BTreeSet, VecDeque};
+use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
-use vellum::{Database, Transaction};
+use vellum::{Database, Transaction, TransactionId};
 use vellum_row::Snapshot;
 use vellum_sync::Mutex;
 
@@ -31,7 +31,8 @@ pub(crate) struct Numbers {
 
 #[derive(Debug, Default)]
 struct Known {
-    open: BTreeSet<u64>,
+    /// Each with what tells its transaction from others in the engine.
+    open: BTreeMap<u64, TransactionId>,
     /// In the order of their ends.
     ended: VecDeque<Ended>,
     /// The last end that is forgotten.
@@ -54,11 +55,19 @@ impl Numbers {
         }
     }
 
-    fn draw(&self) -> u64 {
+    fn draw(&self, own: TransactionId) -> u64 {
         let mut known = self.known.lock();
         let number = self.engine.draw_time();
-        known.open.insert(number);
+        known.open.insert(number, own);
         number
+    }
+
+    /// The number of an open transaction as an `xid` has room for it; of one that has not asked the engine's, which no other one has that is open.
+    pub fn xid(&self, own: TransactionId) -> u32 {
+        let known = self.known.lock();
+        let mut open = known.open.iter();
+        let drawn = open.find(|(_, other)| **other == own);
+        drawn.map_or_else(|| own.number(), |(number, _)| *number) as u32
     }
 
     fn end(&self, number: u64, committed: bool) {
@@ -88,7 +97,7 @@ impl Numbers {
             let text = "the snapshot is older than what is known of transactions that have ended";
             return Err(SqlError::new(sqlstate::PROGRAM_LIMIT_EXCEEDED, text));
         }
-        let open = known.open.range(..own).copied();
+        let open = known.open.range(..own).map(|(number, _)| *number);
         let ended = known.ended.iter().rev().take_while(|ended| ended.at >= own);
         let ended = ended
             .map(|ended| ended.number)
@@ -106,7 +115,7 @@ impl Numbers {
             return Err(SqlError::new(sqlstate::INVALID_PARAMETER_VALUE, message));
         }
         let known = self.known.lock();
-        if known.open.contains(&number) {
+        if known.open.contains_key(&number) {
             return Ok(Some("in progress"));
         }
         let mut ended = known.ended.iter().rev();
@@ -131,9 +140,9 @@ struct Drawn {
 
 impl OwnNumber {
     /// The number; it is drawn if the transaction has none.
-    pub fn get(&self, numbers: &Arc<Numbers>) -> u64 {
+    pub fn get(&self, numbers: &Arc<Numbers>, transaction: &Transaction) -> u64 {
         let draw = || Drawn {
-            number: numbers.draw(),
+            number: numbers.draw(transaction.id()),
             numbers: numbers.clone(),
             committed: false,
         };

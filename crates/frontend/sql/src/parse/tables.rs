@@ -72,7 +72,12 @@ impl Like {
 /// # Errors
 /// `42601` for what is more than that.
 pub(crate) fn executed(query: &Query) -> Result<Option<(ObjectName, Vec<Expr>)>> {
-    let SetExpr::Select(select) = &*query.body else {
+    // In front of other queries, too, where it is refused.
+    let mut body = &*query.body;
+    while let SetExpr::SetOperation { left, .. } = body {
+        body = left;
+    }
+    let SetExpr::Select(select) = body else {
         return Ok(None);
     };
     let (mark, call) = match select.projection.as_slice() {

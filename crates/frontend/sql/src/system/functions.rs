@@ -1,6 +1,6 @@
 //! Functions that need the catalog.
 
-use super::names::{is_visible, no_such, parse_reg, reg_text};
+use super::names::{is_visible, named_in, no_such, parse_reg, reg_text};
 use super::objects;
 use super::roles::DATABASE_OID;
 use super::signals::{self, Signal};
@@ -146,9 +146,17 @@ pub(crate) fn ask(env: &Env<'_>, function: F, arguments: &[Value]) -> Result<Val
             let names = env.schemas(implicit).into_iter().map(Value::text);
             Value::Array(Array::of(Type::Name, &names.collect::<Vec<_>>()))
         }
-        F::ToReg(ty) => match parse_reg(env, ty, text(0)) {
-            Err(error) if error.sqlstate() == sqlstate::AMBIGUOUS_FUNCTION => Value::Null,
-            found => found?.map_or(Value::Null, Value::Oid),
+        // Numbers, which a cast takes for oids, are names here.
+        F::ToReg(ty) => match text(0) {
+            "-" if !matches!(ty, Type::Regtype | Type::Regprocedure) => Value::Null,
+            name if ty == Type::Regtype && !name.contains(char::is_alphabetic) => {
+                let message = format!("syntax error at or near \"{name}\"");
+                return Err(SqlError::syntax(message));
+            }
+            name => match named_in(env.surroundings(), ty, name) {
+                Err(error) if error.sqlstate() == sqlstate::AMBIGUOUS_FUNCTION => Value::Null,
+                found => found?.map_or(Value::Null, Value::Oid),
+            },
         },
         F::RegOf(ty) => Value::Oid(reg(env, ty, text(0))?),
         F::RegText(ty) => match value(0) {
@@ -216,7 +224,7 @@ pub(crate) fn ask(env: &Env<'_>, function: F, arguments: &[Value]) -> Result<Val
         F::TransactionNumber { only_drawn, .. } => {
             let number = match only_drawn {
                 true => env.number.drawn(),
-                false => Some(env.number.get(&env.shared.numbers)),
+                false => Some(env.number.get(&env.shared.numbers, env.transaction)),
             };
             let number = number.and_then(|number| i64::try_from(number).ok());
             number.map_or(Value::Null, Value::Int8)

@@ -10,6 +10,7 @@ use super::{Scan, Spec, depend, text};
 use crate::catalog::{Mode, Oid};
 use crate::error::Result;
 use crate::lock::WaitsAt;
+use crate::numbers::Numbers;
 use vellum::TransactionId;
 use vellum_row::Value;
 
@@ -77,7 +78,7 @@ impl Lock {
         lock
     }
 
-    fn row(self) -> Vec<Value> {
+    fn row(self, numbers: &Numbers) -> Vec<Value> {
         let oid = |oid: Option<Oid>| oid.map_or(Value::Null, Value::Oid);
         let database = match self.object {
             // Roles are of all databases.
@@ -94,7 +95,7 @@ impl Lock {
             Value::Null,
             Value::Null,
             self.own.map_or(Value::Null, |own| text(own.to_string())),
-            oid(self.number.map(xid)),
+            oid(self.number.map(|own| numbers.xid(own))),
             oid(object.map(|(class, ..)| class)),
             oid(object.map(|(_, object, _)| object)),
             part.map_or(Value::Null, Value::Int2),
@@ -137,11 +138,6 @@ pub(super) fn event(scan: &Scan<'_>, at: WaitsAt) -> &'static str {
         WaitsAt::Gate(oid, _) => kind_of(class_of(scan, oid)),
         WaitsAt::Advisory(_) => "advisory",
     }
-}
-
-/// The number of a transaction as PostgreSQL's type has room for it: no other one that is open has it.
-fn xid(transaction: TransactionId) -> Oid {
-    transaction.number() as Oid
 }
 
 /// Locks on numbers, gates, transactions and rows, and who waits for them.
@@ -205,7 +201,7 @@ fn pg_locks(scan: &Scan<'_>, rows: &mut Vec<Vec<Value>>) -> Result<()> {
         lock.relation = Some(name.oid);
         locks.push(lock);
     }
-    rows.extend(locks.into_iter().map(Lock::row));
+    rows.extend(locks.into_iter().map(|lock| lock.row(&shared.numbers)));
     Ok(())
 }
 

@@ -97,6 +97,14 @@ pub(crate) fn parse_reg_in(around: Surroundings<'_>, ty: Type, text: &str) -> Re
     {
         return Ok(Some(oid));
     }
+    named_in(around, ty, text)
+}
+
+/// The oid that a name stands for; `None` if there is nothing of this name.
+///
+/// # Errors
+/// `42601` for a name of too many parts, `42602` for what is none; those of a type's name and of a function's arguments.
+pub(super) fn named_in(around: Surroundings<'_>, ty: Type, text: &str) -> Result<Option<Oid>> {
     if ty == Type::Regtype {
         return Ok(type_named(around, text));
     }
@@ -106,11 +114,21 @@ pub(crate) fn parse_reg_in(around: Surroundings<'_>, ty: Type, text: &str) -> Re
     let parts =
         parts(text).ok_or_else(|| SqlError::new(sqlstate::INVALID_NAME, "invalid name syntax"))?;
     let parts: Vec<&str> = parts.iter().map(String::as_str).collect();
-    let (schema, name) = match parts.as_slice() {
-        [name] => (None, *name),
-        [schema, name] => (Some(*schema), *name),
-        [_, schema, name] => (Some(*schema), *name),
-        _ => return Ok(None),
+    let (schema, name) = match (parts.as_slice(), ty) {
+        ([name], _) => (None, *name),
+        (_, Type::Regnamespace | Type::Regrole) => {
+            return Err(SqlError::new(sqlstate::INVALID_NAME, "invalid name syntax"));
+        }
+        ([schema, name] | [_, schema, name], _) => (Some(*schema), *name),
+        _ => {
+            let kind = if ty == Type::Regclass {
+                "relation"
+            } else {
+                "qualified"
+            };
+            let message = format!("improper {kind} name (too many dotted names): {text}");
+            return Err(SqlError::syntax(message));
+        }
     };
     Ok(match ty {
         Type::Regclass => named(around, schema, name).map(oid_of),

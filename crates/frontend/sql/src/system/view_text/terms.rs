@@ -151,6 +151,15 @@ impl Writer<'_> {
             }
             // They bind more strongly than what they stand beside by their words.
             Expr::AtTimeZone { .. } | Expr::Collate { .. } if self.pretty => return None,
+            Expr::Collate {
+                expr: operand,
+                collation,
+            } => {
+                let operand = self.expr(operand)?;
+                // All collations are in `pg_catalog`.
+                let name = collation.0.last()?;
+                format!("({operand} COLLATE {name})")
+            }
             Expr::Subquery(query) => self.subquery("", query)?,
             Expr::Exists { subquery, negated } => {
                 let text = self.subquery("EXISTS ", subquery)?;
