@@ -686,11 +686,15 @@ impl Binder<'_> {
                 let mut path = self.search_path.iter();
                 path.find_map(|schema| self.catalog.named(*schema, name))
             }
-            [.., schema, name] => {
+            [schema, name] | [_, schema, name] => {
                 let namespace = self.catalog.namespace(schema);
                 namespace.and_then(|namespace| self.catalog.named(namespace.oid, name))
             }
             [] => None,
+            _ => {
+                let message = format!("improper relation name (too many dotted names): {text}");
+                return Err(SqlError::syntax(message));
+            }
         };
         match named.ok_or_else(missing)? {
             Named::Relation(oid) => constant(oid),
