@@ -313,7 +313,7 @@ impl Relation {
     /// the aggregates, then for each of `asked` a number whose bits say, key by key, that it is not of the set.
     ///
     /// # Errors
-    /// Sets of too many keys; sets of which some have no keys, of rows, keys or aggregates that would differ if they were computed again.
+    /// Sets of too many keys; sets of which some have no keys, of rows or aggregates that would differ if they were computed again.
     pub fn group_sets(
         self,
         symbols: &Symbols,
@@ -330,11 +330,9 @@ impl Relation {
             sets.iter().partition(|set| set.is_empty());
         // Each set without keys reads the rows anew, and so do the others together.
         let again = empty.len() + usize::from(!full.is_empty()) > 1;
-        let volatile = || {
-            keys.iter().any(|key| key.expr.is_volatile())
-                || aggregates.iter().any(Aggregate::is_volatile)
-        };
-        if again && (volatile() || self.is_volatile()?) {
+        // Keys are of the others alone.
+        let volatile = aggregates.iter().any(Aggregate::is_volatile);
+        if again && (volatile || self.is_volatile()?) {
             return Err(Error::Unplanned(
                 "sets without keys of rows that are not the same when they are read again"
                     .to_owned(),
