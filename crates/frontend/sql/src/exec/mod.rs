@@ -794,7 +794,6 @@ pub(crate) fn bytes_of(value: &Value) -> usize {
 }
 
 /// `21000`.
-#[cold]
 fn too_many_rows() -> SqlError {
     let text = "more than one row returned by a subquery used as an expression";
     SqlError::new(sqlstate::CARDINALITY_VIOLATION, text)

@@ -66,8 +66,8 @@ impl Stands {
     /// Whether tables may still be read for it.
     pub fn reads(&self) -> bool {
         let standing = self.standing.borrow();
-        let reads_no_more = |standing: &Box<Standing>| standing.running.reads_no_more();
-        !self.ended.get() && !standing.as_ref().is_some_and(reads_no_more)
+        let reads_no_more = |standing: &Standing| standing.running.reads_no_more();
+        !self.ended.get() && !standing.as_deref().is_some_and(reads_no_more)
     }
 
     /// There are no more rows, or it is run to its end before it returns.

@@ -80,7 +80,7 @@ impl Drop for OwnSnapshot {
 enum Reads {
     /// The session's transaction.
     Own,
-    Snapshot(OwnSnapshot),
+    Snapshot(Box<OwnSnapshot>),
     /// No table any more.
     Nothing,
 }
@@ -183,10 +183,10 @@ impl Session {
                 return Ok(None);
             };
             self.activity.keeps_snapshot(transaction.id());
-            reads = Reads::Snapshot(OwnSnapshot {
+            reads = Reads::Snapshot(Box::new(OwnSnapshot {
                 transaction,
                 told: self.activity.clone(),
-            });
+            }));
             // The end of the session's transaction waits until what that has read is durable (R7): it reads nothing older than the rows that are told in it.
             open.transaction.begin_statement()?;
             // Tables may have become others between the statement's snapshot and this one.
