@@ -559,6 +559,8 @@ mod tests {
     use crate::{Log, LogConfig, LogStart, RECORD_HEADER_BYTES, RecordHeader};
 
     /// A log with a record that no round has written, in which so many attempts have failed.
+    // Clippy does not take a module for tests' whose condition is more than that.
+    #[allow(clippy::unwrap_used)]
     fn log_behind_attempts(attempts: u16) -> (SimulatedDirectory, Log) {
         let dir = SimulatedDirectory::new();
         let config = LogConfig {
