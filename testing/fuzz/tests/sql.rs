@@ -133,17 +133,21 @@ fn prop_sql_rows_of_the_catalog_that_nobody_wrote_are_answered() {
     }
 }
 
-/// Symptom: `XX000`, an internal error, of an INSERT whose table has a foreign key. Cause: the definition of another table stood in its target's place, with the
-/// columns but without their unique index. Guard: `refers_to_what_is_there` asks for that, too.
+/// Symptom: `XX000`, an internal error, of an INSERT whose table has a foreign key; later a database that could not be opened. Cause: the definition of another
+/// table stood in its target's place, with the columns but without their unique index. Guard: such a key is left out as the catalog is read
+/// (`Catalog::leave_out_keys`).
 #[test]
-fn regress_a_foreign_key_without_the_index_of_its_target_is_damage() {
+fn regress_a_foreign_key_without_the_index_of_its_target_is_left_out() {
     let disk = definitions::make().unwrap_or_else(|what| panic!("{what}"));
     let states = definitions::change(&disk, 3_084_082_428).unwrap_or_else(|what| panic!("{what}"));
-    assert_eq!(states.keys().collect::<Vec<_>>(), ["open XX001"]);
+    assert!(!states.is_empty());
+    for state in states.keys() {
+        assert!(!state.contains("XX0"), "{states:?}");
+    }
 }
 
 /// Symptom: a statement panicked where the definition of a table named an index, or a foreign key, of a column that the table does not have. Cause: who
-/// works with indexes relies on their columns, and nobody had asked when the catalog was read. Guard: `Store::load` asks (`refers_to_what_is_there`).
+/// works with indexes relies on their columns, and nobody had asked when the catalog was read. Guard: `Store::load` asks (`has_indexed_columns`).
 #[test]
 fn regress_an_index_of_a_column_that_is_not_there_is_damage() {
     let disk = definitions::make().unwrap_or_else(|what| panic!("{what}"));
