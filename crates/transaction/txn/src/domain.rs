@@ -431,7 +431,10 @@ impl Domain {
             let mut active = ActiveSnapshots::new();
             self.active_snapshots(&mut active);
             for &ts in active.snapshots().iter().chain([&active.clock()]) {
-                let lcb = words.commit_log.history().lcb(ts);
+                // `None`: it has ended meanwhile.
+                let Some(lcb) = words.commit_log.history().lcb(ts) else {
+                    continue;
+                };
                 assert!(
                     dead_below <= lcb,
                     "R2: snapshot {ts} sees slot {slot} up to {lcb} only, not {dead_below}"
@@ -455,18 +458,23 @@ impl Domain {
         if self.protocol == Protocol::Osic {
             let mut active = ActiveSnapshots::new();
             self.active_snapshots(&mut active);
+            // `None`: the snapshot has ended meanwhile.
             let sees = |version: &VersionStamp, ts: Timestamp| {
-                version.stamp < self.restart_floor
-                    || self
-                        .slots
-                        .get(version.slot)
-                        .is_some_and(|slot| version.stamp < slot.commit_log.history().lcb(ts))
+                if version.stamp < self.restart_floor {
+                    return Some(true);
+                }
+                let Some(slot) = self.slots.get(version.slot) else {
+                    return Some(false);
+                };
+                let lcb = slot.commit_log.history().lcb(ts)?;
+                Some(version.stamp < lcb)
             };
             let clock = active.clock();
             let snapshots = active.snapshots().iter().copied().chain([clock]);
             for ts in snapshots.filter(|ts| *ts > bound) {
                 assert!(
-                    sees(successor, ts) || version.is_some_and(|version| !sees(version, ts)),
+                    sees(successor, ts) != Some(false)
+                        || version.is_some_and(|version| sees(version, ts) != Some(true)),
                     "snapshot {ts} sees {version:?} and not {successor:?}"
                 );
             }
