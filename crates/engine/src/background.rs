@@ -319,21 +319,32 @@ impl Failures {
     fn note(&mut self, work: Work, result: Result<()>) {
         match result {
             Ok(()) => self.0.retain(|(failed, _)| *failed != work),
-            Err(_) if self.0.iter().any(|(failed, _)| *failed == work) => {}
+            Err(_) if self.has(work) => {}
             Err(error) => self.0.push((work, error)),
         }
     }
 
-    /// Forgets what a closing database has done itself by now.
+    /// Forgets what a closing database has done itself by now, and what the next open does: garbage that could not be freed stays listed.
     pub fn made_good(&mut self, clean: bool) {
         for work in [Work::Flush, Work::RollBack] {
             self.note(work, Ok(()));
         }
         if clean {
             // Every page that is to be in the file is there.
-            self.note(Work::Evict, Ok(()));
-            self.note(Work::Checkpoint, Ok(()));
+            for work in [
+                Work::Evict,
+                Work::Checkpoint,
+                Work::Collect,
+                Work::CountDropped,
+                Work::FreeCopies,
+            ] {
+                self.note(work, Ok(()));
+            }
         }
+    }
+
+    fn has(&self, work: Work) -> bool {
+        self.0.iter().any(|(failed, _)| *failed == work)
     }
 
     /// The error that came first, of those that are left.
@@ -355,6 +366,15 @@ impl Control {
 
     fn note(&self, work: Work, result: Result<()>) {
         self.failed.lock().note(work, result);
+    }
+
+    /// The same of work that tries again what failed only after ever more steps. Until that succeeds, or has gone (`is_waiting` says no), its failure
+    /// stands, whatever steps come to in between.
+    fn note_patient(&self, work: Work, result: Result<()>, is_waiting: impl FnOnce() -> bool) {
+        let stands = result.is_ok() && self.failed.lock().has(work) && is_waiting();
+        if !stands {
+            self.note(work, result);
+        }
     }
 }
 
@@ -571,7 +591,9 @@ fn collect(engine: &Engine, control: &Control, pace: &mut Pace) {
         let reads_max = if paced { STEP_PAGES } else { u64::MAX };
         let collected = engine.collect_idle_within(reads_max).map(drop);
         let goes_on = collected.is_ok() && engine.version_budget.has_backlog();
-        control.note(Work::Collect, collected);
+        control.note_patient(Work::Collect, collected, || {
+            engine.store.has_unreadable_garbage()
+        });
         let now = monotonic_nanos();
         let has_read = engine.pool.statistics().faults != reads;
         let follows = pace.note(began, now, has_read);
@@ -590,7 +612,9 @@ fn count_dropped(engine: &Engine, control: &Control, pace: &mut Pace) {
     }
     let reads = engine.pool.statistics().faults;
     let counted = engine.count_dropped(STEP_PAGES as usize).map(drop);
-    control.note(Work::CountDropped, counted);
+    control.note_patient(Work::CountDropped, counted, || {
+        engine.store.has_uncounted_pages()
+    });
     let has_read = engine.pool.statistics().faults != reads;
     pace.note(began, monotonic_nanos(), has_read);
 }
@@ -610,7 +634,8 @@ fn maintain(engine: &Engine, control: &Control) {
         count_dropped(engine, control, &mut pace_of_counts);
         control.note(Work::MakeFatPlain, engine.make_fat_plain().map(drop));
         engine.keep_version_budget();
-        control.note(Work::FreeCopies, engine.free_copies_now().map(drop));
+        let freed = engine.free_copies_now().map(drop);
+        control.note_patient(Work::FreeCopies, freed, || engine.has_unreadable_copies());
         control.note(Work::Flush, engine.log.flush_round().map(drop));
         engine.pool.join_step();
         if engine.space.runs_short() {

@@ -204,6 +204,11 @@ impl Engine {
         Ok(())
     }
 
+    /// True while a chain of dropped copies that could not be read waits to be tried again.
+    pub fn has_unreadable_copies(&self) -> bool {
+        self.checkpointer.unowned().patience.has_failed()
+    }
+
     /// Gives back chains of dropped copies, a bounded amount. For who holds the checkpointer; they are listed, so
     /// what is left here is found again. One that cannot be read keeps no other (K10): it is put aside, and tried again by who is not `lazy`, after ever more
     /// calls. True if there were any.

@@ -169,6 +169,14 @@ pub enum Error {
         /// The operating system's error.
         source: Arc<std::io::Error>,
     },
+    /// The transaction is committed, and others may have seen it, but the log could not be written or flushed since: whether it outlives a crash is not
+    /// known. It is durable once the log can be written again (never by this process, if the database is poisoned). Whoever runs it again may
+    /// have it twice.
+    #[error("committed, but not known to be durable: {cause}")]
+    NotDurable {
+        /// Why the log was not written: [`Error::Io`], [`Error::OutOfSpace`] or [`Error::Poisoned`].
+        cause: Box<Error>,
+    },
     /// An fsync failed earlier, or a thread of the database panicked. What was acknowledged before is safe; nothing is written any more.
     #[error("database is poisoned: an earlier fsync failed, or a thread of it panicked; reopen it")]
     Poisoned,
@@ -202,7 +210,7 @@ impl Error {
             Self::Locked { .. } | Self::ForeignFormat { .. } | Self::Corruption { .. } => {
                 Family::Corrupt
             }
-            Self::Io { .. } | Self::Poisoned => Family::Io,
+            Self::Io { .. } | Self::NotDurable { .. } | Self::Poisoned => Family::Io,
         }
     }
 

@@ -588,8 +588,8 @@ impl Transaction {
     /// likewise until what it read is durable. Under [`Durability::Async`] returns at once.
     ///
     /// # Errors
-    /// `TransactionOver` after a conflict, `InvalidArgument` while a load is under way, `OutOfSpace`, `Io`: not committed, and rolled back. `Poisoned` or `Io`
-    /// from the flush: committed in memory, but whether it is durable is unknown.
+    /// `TransactionOver` after a conflict, `InvalidArgument` while a load is under way, `OutOfSpace`, `Io`, `Poisoned`: not committed, and rolled back. `NotDurable`:
+    /// committed, but whether that outlives a crash is not known.
     pub fn commit(mut self) -> Result<()> {
         let durability = self.inner().options().durability;
         let wrote = self.inner().has_written();
@@ -730,7 +730,7 @@ impl PendingCommit {
     /// Blocks until the commit is durable.
     ///
     /// # Errors
-    /// `Io`, `Poisoned`: the flush failed; whether the commit is durable is unknown.
+    /// `NotDurable`: the flush failed; whether the commit outlives a crash is not known.
     pub fn wait(&self) -> Result<()> {
         match &self.ticket {
             Some(ticket) => ticket.wait().map(|_| ()).map_err(commit_error),
@@ -774,7 +774,9 @@ fn foreign_table(table: &Table) -> Error {
 fn commit_error(error: CommitError) -> Error {
     match error {
         CommitError::NotCommitted { error, .. } => error.into(),
-        CommitError::NotHardened { error, .. } => error.into(),
+        CommitError::NotHardened { error, .. } => Error::NotDurable {
+            cause: Box::new(error.into()),
+        },
     }
 }
 

@@ -2,9 +2,9 @@
 
 use crate::support::{by_value, key, rows, seed, settle, tiny, value_of};
 use std::sync::Arc;
-use vellum::{Database, Error, Table, Transaction};
+use vellum::{Database, Error, Family, Table, Transaction};
 use vellum_base::random::Random;
-use vellum_io::{Call, Directory, Fault, SimulatedDirectory};
+use vellum_io::{Call, Directory, Fault, FaultError, SimulatedDirectory};
 
 /// A table with two indexes, larger than the pool.
 fn filled() -> (Arc<SimulatedDirectory>, Database, Table) {
@@ -358,6 +358,56 @@ fn every_write_after_a_failed_sync_is_refused_as_poisoned_at_once() {
     fresh.rollback().unwrap();
     assert!(matches!(open.commit(), Err(Error::Poisoned)));
     assert!(rows(&database.begin().unwrap(), &table) == before);
+}
+
+/// Symptom: COMMIT was answered with an I/O error, or with a full disk, and its rows were there all the same once the disk took writes again: who ran it again had it twice.
+/// Cause: the error of the flush was told as if the transaction had failed. Guard: an error of its own.
+#[test]
+fn regress_commit_whose_log_cannot_be_written_says_that_it_has_happened() {
+    let (directory, database, table) = filled();
+    for (number, error) in [(5_000, FaultError::Eio), (5_001, FaultError::Enospc)] {
+        for waits in [true, false] {
+            let row = number + 10 * u32::from(waits);
+            let tx = database.begin().unwrap();
+            tx.insert(&table, &key(row), &value(row, row, 10)).unwrap();
+            directory.fail(Fault::nth(Call::Write, 0).on("log").with(error).forever());
+            directory.fail(
+                Fault::nth(Call::Allocate, 0)
+                    .on("log")
+                    .with(error)
+                    .forever(),
+            );
+            let committed = match waits {
+                true => tx.commit(),
+                false => tx.commit_deferred().unwrap().wait(),
+            };
+            directory.clear_faults();
+            let told = committed.unwrap_err();
+            assert!(
+                !told.is_retryable() && told.family() == Family::Io,
+                "{told}"
+            );
+            let Error::NotDurable { cause } = told else {
+                panic!("{told}");
+            };
+            let is_it = match error {
+                FaultError::Enospc => matches!(*cause, Error::OutOfSpace { .. }),
+                _ => matches!(*cause, Error::Io { .. }),
+            };
+            assert!(is_it, "{cause}");
+            let seen = database.begin().unwrap().get(&table, &key(row), |_| ());
+            assert!(seen.unwrap().is_some(), "it has happened");
+        }
+    }
+    database.sync().unwrap();
+    let left = Arc::new(directory.process_kill());
+    drop(database);
+    let database = Database::open_directory(left, tiny(4096, 24)).unwrap();
+    let table = database.begin().unwrap().table("t").unwrap();
+    for row in [5_000, 5_001, 5_010, 5_011] {
+        let seen = database.begin().unwrap().get(&table, &key(row), |_| ());
+        assert!(seen.unwrap().is_some(), "durable by now");
+    }
 }
 
 #[test]

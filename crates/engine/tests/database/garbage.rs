@@ -2,6 +2,7 @@
 
 use crate::support::{key, rows, settle, tiny, value_of};
 use std::sync::Arc;
+use std::time::Duration;
 use vellum::{
     Config, Database, Family, Inspection, Recovery, Table, inspect_directory, verify_directory,
 };
@@ -180,6 +181,41 @@ fn regress_database_opens_whatever_leaf_of_a_dropped_table_cannot_be_read() {
             });
         }
     }
+}
+
+/// Symptom: metrics and log told of garbage that cannot be read in one look of twenty, and a stop in good order failed by chance. Cause: it is tried again after ever more
+/// steps, and each step in between counted as a success. Guard: the failure stands until it has been tried again with success; a closed database leaves it to the next.
+#[test]
+fn regress_garbage_that_cannot_be_read_is_told_of_for_as_long_as_it_is_there() {
+    let directory = filled();
+    let page = pages(&directory, LEAF, b"<of t>")[0].0;
+    flip(&directory, page);
+    let open = || Database::open_directory(directory.clone(), config().background_threads(true));
+    let database = open().unwrap();
+    database.retry(|tx| tx.drop_table("t")).unwrap();
+    let is_told = |database: &Database| !database.health().failures.is_empty();
+    let wait_until = |database: &Database, told: bool| {
+        for _ in 0..6_000 {
+            if is_told(database) == told {
+                return;
+            }
+            std::thread::sleep(Duration::from_millis(10));
+        }
+        panic!("not {told} within a minute");
+    };
+    wait_until(&database, true);
+    // Many steps of maintenance, of which a few try it again.
+    for look in 0..200 {
+        assert!(is_told(&database), "look {look}");
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    // It stays listed: that is no failure of who stops.
+    database.close().unwrap();
+    let database = open().unwrap();
+    wait_until(&database, true);
+    flip(&directory, page);
+    wait_until(&database, false);
+    database.close().unwrap();
 }
 
 /// The same of a chain: of a row that has another value by now, of one that is gone, of a dropped table; its first page, and another.

@@ -52,27 +52,28 @@ pub fn bytes_in(directory: &Path) -> u64 {
     lengths.map(|metadata| metadata.len()).sum()
 }
 
-/// Removes all that is in a directory; it need not be there. The directory stays: it may be another disk, or a link to one.
+/// Removes all that can be removed in a directory; it need not be there. The directory stays: it may be another disk, or a link to one.
 ///
 /// # Errors
-/// If something cannot be removed; the error names the directory.
+/// The first of what could not be removed, with its name (`lost+found` of a disk of its own, say); the rest is gone. If the directory cannot be read.
 pub fn empty_directory(path: &Path) -> io::Result<()> {
-    empty(path).map_err(|error| named(path, &error))
+    empty(path, |entry| match fs::symlink_metadata(entry)?.is_dir() {
+        true => fs::remove_dir_all(entry),
+        false => fs::remove_file(entry),
+    })
 }
 
-fn empty(path: &Path) -> io::Result<()> {
+fn empty(path: &Path, remove: impl Fn(&Path) -> io::Result<()>) -> io::Result<()> {
     let entries = match fs::read_dir(path) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
-        entries => entries?,
+        entries => entries.map_err(|error| named(path, &error))?,
     };
+    let mut first = Ok(());
     for entry in entries {
-        let entry = entry?;
-        match entry.file_type()?.is_dir() {
-            true => fs::remove_dir_all(entry.path())?,
-            false => fs::remove_file(entry.path())?,
-        }
+        let entry = entry.map_err(|error| named(path, &error))?.path();
+        first = first.and(remove(&entry).map_err(|error| named(&entry, &error)));
     }
-    Ok(())
+    first
 }
 
 /// Writes a file that only its owner may read, whole or not at all.
@@ -270,6 +271,23 @@ mod tests {
         assert!(link.is_symlink() && real.is_dir());
         assert_eq!(fs::read_dir(&real).unwrap().count(), 0);
         empty_directory(&directory.path().join("none")).unwrap();
+    }
+
+    #[test]
+    fn regress_what_cannot_be_removed_keeps_nothing_else() {
+        let directory = tempfile::tempdir().unwrap();
+        for name in ["a", "lost+found", "z"] {
+            fs::write(directory.path().join(name), "x").unwrap();
+        }
+        let emptied = empty(directory.path(), |entry| {
+            match entry.ends_with("lost+found") {
+                true => Err(io::ErrorKind::PermissionDenied.into()),
+                false => fs::remove_file(entry),
+            }
+        });
+        assert!(emptied.unwrap_err().to_string().contains("lost+found"));
+        let left: Vec<_> = fs::read_dir(directory.path()).unwrap().flatten().collect();
+        assert_eq!(left.len(), 1);
     }
 
     #[test]

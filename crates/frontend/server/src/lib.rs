@@ -45,6 +45,7 @@ mod troubles;
 pub mod wire;
 
 pub use auth::credentials::keep_password;
+pub use files::empty_directory;
 pub use logging::start as start_logging;
 pub use server::{Server, StartError};
 pub use settings::{LogFormat, Settings, SettingsError, VersionPolicy, limit_versions};

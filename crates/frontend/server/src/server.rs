@@ -143,12 +143,19 @@ impl Server {
         }
         database.set_password_maker(credentials::keep_password);
         let spill = settings.data.join(SPILL);
-        files::empty_directory(&spill)?;
-        database.set_spill_directory(spill);
+        if let Err(error) = files::empty_directory(&spill) {
+            // A disk of its own has files of its own.
+            tracing::warn!(%error, "files of queries that were cut off cannot be removed");
+        }
+        // It may be another disk, and is made by the first query that needs it.
+        let disk = [&spill, &settings.data]
+            .into_iter()
+            .find(|path| files::is_there(path));
         database.set_spill_bytes_max(match settings.spill_mib_max {
-            0 => (files::free_bytes(&settings.data)? / 2).max(SPILL_BYTES_LEAST),
+            0 => (files::free_bytes(disk.unwrap_or(&settings.data))? / 2).max(SPILL_BYTES_LEAST),
             mib => mib << 20,
         });
+        database.set_spill_directory(spill);
         let new_password = credentials::make_first_password(&settings.data, &database)?;
         let login_secret = credentials::login_secret(&settings.data)?;
         let tls = match given {

@@ -53,7 +53,9 @@ impl Troubles {
 
 /// I/O, a full disk, damage, and what should not be.
 fn is_one(sqlstate: &str) -> bool {
-    sqlstate.starts_with("58") || sqlstate.starts_with("XX") || sqlstate == "53100"
+    sqlstate.starts_with("58")
+        || sqlstate.starts_with("XX")
+        || ["53100", "08007"].contains(&sqlstate)
 }
 
 #[cfg(test)]
@@ -73,7 +75,7 @@ mod tests {
 
     #[test]
     fn errors_of_the_disk_and_of_damage_are_told_and_no_others() {
-        for state in ["58030", "53100", "XX000", "XX001"] {
+        for state in ["58030", "53100", "08007", "XX000", "XX001"] {
             assert!(is_one(state), "{state}");
         }
         for state in ["23505", "40001", "53300", "53400", "57014", "0A000"] {

@@ -391,6 +391,7 @@ impl From<vellum::Error> for SqlError {
             E::NoSuchTable { .. } | E::TableExists { .. } => {
                 (sqlstate::DATA_CORRUPTED, error.to_string())
             }
+            E::NotDurable { .. } => (sqlstate::TRANSACTION_RESOLUTION_UNKNOWN, error.to_string()),
             E::Io { .. } | E::Poisoned | E::Locked { .. } => {
                 (sqlstate::IO_ERROR, error.to_string())
             }
@@ -401,6 +402,10 @@ impl From<vellum::Error> for SqlError {
             // The system says of a disk that it is full, and the engine of a file that it may not be longer: the same to whoever needs room.
             E::OutOfSpace { file } if &*file == "data" => own.with_hint(
                 "The disk is full, or the data file is as long as it may be (data_gib_max of the server).",
+            ),
+            // As if the connection had broken during COMMIT: whoever takes an ERROR for "rolled back" and runs it again would have it twice.
+            E::NotDurable { .. } => own.fatal().with_hint(
+                "Look whether the changes are there before the transaction is run again.",
             ),
             E::VersionSpace { own: true, .. } => {
                 own.with_hint("End the transaction; change fewer rows in one.")

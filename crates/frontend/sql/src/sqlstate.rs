@@ -16,6 +16,8 @@ states! {
     SUCCESSFUL_COMPLETION = "00000";
     /// The client is gone: nobody is told.
     CONNECTION_FAILURE = "08006";
+    /// Committed, but not known to be durable.
+    TRANSACTION_RESOLUTION_UNKNOWN = "08007";
     /// A message that does not belong here.
     PROTOCOL_VIOLATION = "08P01";
     /// Not there (yet).

@@ -80,8 +80,15 @@ impl RealDirectory {
         if let Some(parent) = absolute.parent() {
             // Whoever made one that is there may have been cut off before this.
             match fs::File::open(parent).and_then(|parent| parent.sync_all()) {
-                // Where others keep it is not ours to look into.
-                Err(error) if !made && error.kind() == io::ErrorKind::PermissionDenied => {}
+                // Where others keep it is not ours to look into; and some file systems have no sync of a directory (autofs).
+                Err(error)
+                    if !made
+                        && matches!(
+                            error.kind(),
+                            io::ErrorKind::PermissionDenied
+                                | io::ErrorKind::InvalidInput
+                                | io::ErrorKind::Unsupported
+                        ) => {}
                 synced => synced.map_err(creating)?,
             }
         }

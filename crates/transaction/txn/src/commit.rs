@@ -104,8 +104,8 @@ impl Transaction {
     /// Commits, gives the slot back, and (under `Durability::Sync`) waits until a crash cannot undo it.
     ///
     /// # Errors
-    /// `NotCommitted` gives the transaction back, to be rolled back. After `NotHardened` it is committed in
-    /// memory, and the database is poisoned.
+    /// `NotCommitted` gives the transaction back, to be rolled back. After `NotHardened` it is committed, and
+    /// a crash may undo that.
     #[inline]
     pub fn commit(mut self) -> Result<Committed, CommitError> {
         let (commit_ts, harden) = match self.commit_in_place() {

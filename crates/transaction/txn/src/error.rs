@@ -43,8 +43,8 @@ pub enum CommitError {
         /// What went wrong.
         error: TransactionError,
     },
-    /// The commit happened and others may have seen it, but whether it is durable is unknown. The
-    /// database is poisoned.
+    /// The commit happened and others may have seen it, but whether it is durable is unknown. It
+    /// becomes durable with the next flush that succeeds; none does, if the database is poisoned.
     #[error("committed at {commit_ts}, but not known to be durable: {error}")]
     NotHardened {
         /// The commit timestamp (for a read-only transaction, its newest snapshot).

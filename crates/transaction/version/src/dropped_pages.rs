@@ -143,6 +143,14 @@ impl DroppedPages {
         self.any.store(true, Ordering::Relaxed);
     }
 
+    /// True while pages of one could not be counted, and wait to be looked at again.
+    pub fn has_failed(&self) -> bool {
+        let accounts = self.accounts.lock();
+        accounts
+            .values()
+            .any(|account| account.patience.has_failed())
+    }
+
     /// The first page of it is given back.
     pub fn goes(&self, root: PageId) {
         if let Some(account) = self.accounts.lock().get_mut(&root) {
@@ -212,6 +220,11 @@ impl DroppedPages {
 }
 
 impl VersionStore {
+    /// True while pages of a dropped tree could not be counted, and wait to be looked at again: as [`VersionStore::has_unreadable_garbage`].
+    pub fn has_uncounted_pages(&self) -> bool {
+        self.dropped_pages().has_failed()
+    }
+
     /// Counts pages of dropped trees whose drop is committed, and which nobody gives back yet: goes through about `pages_max` pages, which are read
     /// from disk where need be; the inner pages of all trees before the leaves of any. True if there are more. One at a time calls.
     ///

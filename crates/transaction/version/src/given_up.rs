@@ -22,7 +22,8 @@
 use crate::collect::Patience;
 use crate::error::concerns_one;
 use crate::pending::PendingKind;
-use crate::store::VersionStore;
+use crate::store::{SlotVersions, VersionStore};
+use std::sync::OnceLock;
 use vellum_base::{PageId, Result, StorageError, Timestamp};
 use vellum_sync::Mutex;
 use vellum_txn::Transaction;
@@ -102,12 +103,22 @@ impl GivenUp {
         items.extract_if(.., is_due).collect()
     }
 
-    fn has_failed(&self) -> bool {
+    pub fn has_failed(&self) -> bool {
         self.items.lock().iter().any(|item| item.failed)
     }
 }
 
 impl VersionStore {
+    /// True while garbage that could not be read waits to be tried again, after ever more steps of collection: that steps succeed meanwhile does not
+    /// mean that it is gone. Waits for collectors that are at work; for who tells of a failure.
+    pub fn has_unreadable_garbage(&self) -> bool {
+        let set_aside = |versions: &SlotVersions| {
+            let collecting = versions.collecting.lock();
+            collecting.done.patience.has_failed() || collecting.held.has_failed()
+        };
+        self.given_up().has_failed() || self.slots().iter().filter_map(OnceLock::get).any(set_aside)
+    }
+
     /// Notes that `transaction` made this chain or tree, which is listed, and does not adopt it: it is to be freed once no
     /// row of the transaction refers to it.
     pub fn give_up(&self, transaction: &Transaction, root: PageId, kind: PendingKind) {

@@ -120,6 +120,11 @@ impl Held {
         self.due = Some(self.due.map_or(name, |due| due.min(name)));
     }
 
+    /// True while an entry that could not be looked at (V59) waits to be tried again.
+    pub fn has_failed(&self) -> bool {
+        self.patience.has_failed()
+    }
+
     /// Notes that an entry could not be looked at (V59).
     fn note_failure(&mut self) {
         self.failed = true;

@@ -139,8 +139,8 @@ pub fn run(options: &Options, out: &mut dyn Write) -> Result<bool, Failure> {
         );
     }
     let spill = options.data.join("spill");
-    // What a process left behind that was killed.
-    let _ = std::fs::remove_dir_all(&spill);
+    // What a process left behind that was killed. Of what cannot be removed the server tells.
+    let _ = vellum_server::empty_directory(&spill);
     database.set_spill_directory(spill);
     database.set_password_maker(vellum_server::keep_password);
     admit(&database, &options.user)?;
