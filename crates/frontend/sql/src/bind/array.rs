@@ -197,6 +197,34 @@ impl Binder<'_> {
         })
     }
 
+    /// `ARRAY[…]::oidvector`. No array that is not written item by item can be cast so.
+    ///
+    /// # Errors
+    /// `42846` for an array of arrays, and as expressions.
+    pub(super) fn vector(&mut self, array: &ast::Array, ty: Type) -> Result<Bound> {
+        let element = ty.element().unwrap_or(Type::Oid);
+        let made = self.array_as(array, Some(element))?;
+        let expr = match made.expr {
+            Expr::Const(Value::Array(items)) if items.as_ref().dimensions().count() < 2 => {
+                let items: Vec<Value> = items.as_ref().items().collect();
+                Expr::Const(Value::Array(vellum_row::Array::vector(element, &items)))
+            }
+            Expr::Call {
+                function: Builtin::Catalog(CatalogFunction::MakeArray(element)),
+                arguments,
+            } => Expr::Call {
+                function: Builtin::Catalog(CatalogFunction::MakeVector(element)),
+                arguments,
+            },
+            _ => {
+                let (from, to) = (self.name_of(made.ty), self.name_of(Some(ty)));
+                let message = format!("cannot cast type {from} to {to}");
+                return Err(SqlError::new(sqlstate::CANNOT_COERCE, message));
+            }
+        };
+        Ok(Bound::new(expr, ty))
+    }
+
     /// `ARRAY[ARRAY[…], …]`: one dimension more than its parts have.
     fn array_of_arrays(&mut self, items: Vec<Bound>) -> Result<Bound> {
         let elements: Vec<Bound> = items

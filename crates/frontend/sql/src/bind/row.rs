@@ -5,6 +5,7 @@
 use super::array::comparison_of;
 use super::types::object_name;
 use super::{Binder, Bound, Found, NamedTable, ScopeTable, TableName};
+use crate::catalog::Kind;
 use crate::error::{Result, SqlError};
 use crate::expr::{Builtin, CatalogFunction, Comparison, Expr, RowTest, RowsFrom};
 use crate::plan::SubqueryKind;
@@ -282,6 +283,43 @@ impl Binder<'_> {
                 otherwise: Box::new(expr),
             },
             _ => expr,
+        };
+        Ok(Some(Bound::new(expr, Type::Xid)))
+    }
+
+    /// `xmin` of a row of a system catalog: the newest number there is, so that who asks what has changed since another one is told everything. Of other
+    /// relations there is none.
+    ///
+    /// # Errors
+    /// As [`Binder::table_oid`].
+    pub(super) fn xmin(&mut self, table: Option<TableName<'_>>) -> Result<Option<Bound>> {
+        let Some(known) = self.table_oid(table)? else {
+            return Ok(None);
+        };
+        let oid = match &known.expr {
+            Expr::Case { otherwise, .. } => otherwise,
+            expr => expr,
+        };
+        let relation = match oid {
+            Expr::Const(Value::Oid(oid)) => self.catalog.relation(*oid),
+            _ => None,
+        };
+        let is_catalog = relation.is_some_and(
+            |own| matches!(&own.kind, Kind::System(definition) if !definition.is_view),
+        );
+        if !is_catalog {
+            return Ok(None);
+        }
+        let newest = Expr::Call {
+            function: Builtin::Catalog(CatalogFunction::NewestNumber),
+            arguments: Box::default(),
+        };
+        let expr = match known.expr {
+            Expr::Case { branches, .. } => Expr::Case {
+                branches,
+                otherwise: Box::new(newest),
+            },
+            _ => newest,
         };
         Ok(Some(Bound::new(expr, Type::Xid)))
     }

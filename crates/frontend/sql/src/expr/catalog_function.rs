@@ -71,7 +71,9 @@ pub(crate) enum CatalogFunction {
     ListeningChannels,
     MyTempSchema,
     NoDefinition,
-    NoNumber,
+    /// The newest number of a transaction that the statement knows, as an `xid`.
+    NewestNumber,
+    NumberAge,
     Notify,
     NotifyQueueUsage,
     ObjectComment,
@@ -138,6 +140,8 @@ pub(crate) enum CatalogFunction {
     Subscript,
     /// `ARRAY[…]` of elements of this type.
     MakeArray(Type),
+    /// The same as an `oidvector` or `int2vector`.
+    MakeVector(Type),
     /// `ARRAY[ARRAY[…], …]` of arrays whose elements are of this type.
     NestArrays(Type),
     /// `value <comparison> ANY (array)`, or ALL.
@@ -364,7 +368,7 @@ static FUNCTIONS: [CatalogEntry; 153] = [
     entry(2626, "pg_sleep", "float8", "void", F::Sleep),
     entry(3935, "pg_sleep_for", "interval", "void", F::SleepFor),
     entry(3936, "pg_sleep_until", "timestamptz", "void", F::SleepUntil),
-    entry(1181, "age", "xid", "int4", F::NoNumber),
+    entry(1181, "age", "xid", "int4", F::NumberAge),
     entry(2880, "pg_advisory_lock", "int8", "void", advisory(AdvisoryAction::Take, false, false)),
     entry(2881, "pg_advisory_lock_shared", "int8", "void", advisory(AdvisoryAction::Take, true, false)),
     entry(2882, "pg_try_advisory_lock", "int8", "bool", advisory(AdvisoryAction::Try, false, false)),
@@ -475,7 +479,6 @@ impl CatalogFunction {
             Self::AlwaysTrue
                 | Self::AlwaysFalse
                 | Self::NoDefinition
-                | Self::NoNumber
                 | Self::EmptyText
                 | Self::ArrayDimensions
                 | Self::ArrayLength
@@ -490,6 +493,7 @@ impl CatalogFunction {
                 | Self::MakeRecord
                 | Self::Field(..)
                 | Self::MakeArray(_)
+                | Self::MakeVector(_)
                 | Self::NestArrays(_)
                 | Self::AnyOf(..)
                 | Self::LikeAnyOf { .. }
@@ -516,6 +520,7 @@ impl CatalogFunction {
                 | Self::ArrayPosition
                 | Self::ArrayToText
                 | Self::MakeArray(_)
+                | Self::MakeVector(_)
                 | Self::NestArrays(_)
                 | Self::MakeRecord
                 | Self::AnyOf(..)
@@ -550,7 +555,7 @@ pub(super) fn call<'a>(
     let done = match function {
         F::AlwaysTrue => Value::Bool(true),
         F::AlwaysFalse => Value::Bool(false),
-        F::NoDefinition | F::NoNumber => Value::Null,
+        F::NoDefinition => Value::Null,
         F::EmptyText => Value::text(""),
         F::ArrayDimensions => {
             let count = of_array(0).map_or(0, |array| array.dimensions().count());
@@ -597,6 +602,7 @@ pub(super) fn call<'a>(
             super::record::field(value(0), usize::from(number), ty, env.settings())?
         }
         F::MakeArray(element) => Value::Array(Array::list(element, values)?),
+        F::MakeVector(element) => Value::Array(Array::vector(element, values)),
         F::NestArrays(element) => {
             let parts: Option<Vec<_>> = (0..values.len()).map(of_array).collect();
             let nested = match parts {

@@ -102,6 +102,7 @@ corpus!(
     calls,
     casts,
     catalog_clients,
+    catalog_tools,
     changes,
     client_forms,
     code,
