@@ -76,6 +76,8 @@ pub(crate) enum CatalogFunction {
     NumberAge,
     Notify,
     NotifyQueueUsage,
+    /// There is no recovery that a client sees.
+    OnlyInRecovery,
     ObjectComment,
     QuoteIdent,
     RelationSize,
@@ -469,6 +471,7 @@ impl CatalogFunction {
                 | Self::ListeningChannels
                 | Self::Notify
                 | Self::NotifyQueueUsage
+                | Self::OnlyInRecovery
         )
     }
 

@@ -5,7 +5,7 @@ use crate::error::SqlError;
 use crate::sqlstate;
 
 #[rustfmt::skip]
-pub(super) static FUNCTIONS: [CatalogEntry; 98] = [
+pub(super) static FUNCTIONS: [CatalogEntry; 100] = [
     entry(637, "pg_index_has_property", "regclass text", "bool", F::IndexProperty),
     entry(638, "pg_index_column_has_property", "regclass int4 text", "bool", F::IndexColumnProperty),
     entry(4032, "pg_sequence_last_value", "regclass", "int8", F::SequenceLastValue),
@@ -69,6 +69,8 @@ pub(super) static FUNCTIONS: [CatalogEntry; 98] = [
     entry(2260, "has_function_privilege", "text text", "bool", F::HasFunctionPrivilege),
     entry(2261, "has_function_privilege", "oid text", "bool", F::HasFunctionPrivilege),
     entry(817, "current_query", "", "text", F::CurrentQuery),
+    entry(3073, "pg_is_wal_replay_paused", "", "bool", F::OnlyInRecovery),
+    entry(1137, "pg_get_wal_replay_pause_state", "", "text", F::OnlyInRecovery),
     entry(2621, "pg_reload_conf", "", "bool", F::AlwaysTrue),
     entry(2274, "pg_stat_reset", "", "void", F::EmptyText),
     // Of relations and functions: what the views of the same tell, which is not counted.

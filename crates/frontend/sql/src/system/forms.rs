@@ -77,7 +77,7 @@ fn is_read_with_modifier(ty: Type) -> bool {
 const ANYENUM: u32 = 3500;
 
 /// What access methods and languages are run by: oid, name, types of the arguments and of the result.
-const HANDLERS: [(u32, &str, &[u32], u32); 10] = [
+const HANDLERS: [(u32, &str, &[u32], u32); 13] = [
     (3, "heap_tableam_handler", &[INTERNAL], 269),
     (330, "bthandler", &[INTERNAL], 325),
     (331, "hashhandler", &[INTERNAL], 325),
@@ -85,6 +85,24 @@ const HANDLERS: [(u32, &str, &[u32], u32); 10] = [
     (333, "ginhandler", &[INTERNAL], 325),
     (334, "spghandler", &[INTERNAL], 325),
     (335, "brinhandler", &[INTERNAL], 325),
+    (
+        ARRAY_SUBSCRIPTS,
+        "array_subscript_handler",
+        &[INTERNAL],
+        INTERNAL,
+    ),
+    (
+        NAME_SUBSCRIPTS,
+        "raw_array_subscript_handler",
+        &[INTERNAL],
+        INTERNAL,
+    ),
+    (
+        JSON_SUBSCRIPTS,
+        "jsonb_subscript_handler",
+        &[INTERNAL],
+        INTERNAL,
+    ),
     (PLPGSQL_HANDLERS[0], "plpgsql_call_handler", &[], 2280),
     (
         PLPGSQL_HANDLERS[1],
@@ -94,6 +112,12 @@ const HANDLERS: [(u32, &str, &[u32], u32); 10] = [
     ),
     (PLPGSQL_HANDLERS[2], "plpgsql_validator", &[26], expr::VOID),
 ];
+/// What subscripts of arrays are.
+pub(super) const ARRAY_SUBSCRIPTS: u32 = 6179;
+/// The same of `name`.
+pub(super) const NAME_SUBSCRIPTS: u32 = 6180;
+/// The same of `jsonb`.
+pub(super) const JSON_SUBSCRIPTS: u32 = 6098;
 /// The functions of PL/pgSQL: what runs it, what runs DO, what looks at a text of it.
 pub(super) const PLPGSQL_HANDLERS: [u32; 3] = [13_560, 13_561, 13_562];
 

@@ -221,6 +221,11 @@ pub(crate) fn ask(env: &Env<'_>, function: F, arguments: &[Value]) -> Result<Val
             let own = all.find(|session| session.pid == env.options.process_id);
             own.map_or(Value::Null, |own| Value::text(&*own.now().query))
         }
+        F::OnlyInRecovery => {
+            let state = sqlstate::OBJECT_NOT_IN_PREREQUISITE_STATE;
+            let hint = "Recovery control functions can only be executed during recovery.";
+            return Err(SqlError::new(state, "recovery is not in progress").with_hint(hint));
+        }
         F::NewestNumber => Value::Oid(newest_number(env)),
         F::NumberAge => match first {
             // What has no number tells no age.

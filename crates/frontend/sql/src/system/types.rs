@@ -2,7 +2,8 @@
 
 use super::built_in::BUILT_IN;
 use super::forms::{
-    ARRAY_FORMS, CSTRING, ENUM_FORMS, FORMS, INTERNAL as INTERNAL_TYPE, PLPGSQL_HANDLERS,
+    ARRAY_FORMS, ARRAY_SUBSCRIPTS, CSTRING, ENUM_FORMS, FORMS, INTERNAL as INTERNAL_TYPE,
+    JSON_SUBSCRIPTS, NAME_SUBSCRIPTS, PLPGSQL_HANDLERS,
 };
 use super::{Scan, Spec, text};
 use crate::catalog::{
@@ -218,7 +219,13 @@ pub(super) fn type_row(ty: Type) -> Vec<Value> {
     let known = FORMS.iter().find(|(other, ..)| *other == ty);
     let forms = known.map_or(ARRAY_FORMS, |(.., forms)| *forms);
     let [input, output, receive, send] = forms.map(Value::Oid);
-    let subscript = if ty.element().is_some() { 6179 } else { 0 };
+    // Letters of a name are elements, too.
+    let (element, subscript) = match (ty, ty.element()) {
+        (_, Some(element)) => (element.oid(), ARRAY_SUBSCRIPTS),
+        (Type::Name, None) => (Type::SingleChar.oid(), NAME_SUBSCRIPTS),
+        (Type::Jsonb, None) => (0, JSON_SUBSCRIPTS),
+        _ => (0, 0),
+    };
     vec![
         Value::Oid(ty.oid()),
         text(ty.name()),
@@ -237,7 +244,7 @@ pub(super) fn type_row(ty: Type) -> Vec<Value> {
         text(","),
         Value::Oid(0),
         Value::Oid(subscript),
-        Value::Oid(ty.element().map_or(0, Type::oid)),
+        Value::Oid(element),
         Value::Oid(ty.array_oid()),
         input,
         output,
