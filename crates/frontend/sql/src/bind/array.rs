@@ -7,7 +7,8 @@ use super::{Binder, Bound, holding};
 use crate::catalog::Named;
 use crate::error::{Result, SqlError};
 use crate::expr::{
-    Builtin, CatalogFunction, Comparison, Expr, Quantifier, RowTest, Searched, no_polymorphic_type,
+    Builtin, CatalogFunction, Comparison, Expr, Form, Quantifier, RowTest, Searched,
+    no_polymorphic_type,
 };
 use crate::plan::SubqueryKind;
 use crate::sqlstate;
@@ -89,25 +90,15 @@ fn call(function: CatalogFunction, arguments: Vec<Expr>) -> Expr {
 fn field(binder: &Binder<'_>, record: Bound, name: &str) -> Result<Bound> {
     let ty = record.ty.unwrap_or(Type::Text);
     let known = (ty == Type::Record).then_some(record.typmod);
-    let columns = known.and_then(|typmod| binder.record_columns(typmod));
-    let expanded = known.and_then(crate::expr::fields);
-    let fields: Vec<(&str, Type, Typmod)> = if let Some(columns) = columns {
-        let columns = columns.iter();
-        columns
-            .map(|(name, ty, typmod)| (name.as_str(), *ty, *typmod))
-            .collect()
-    } else if let Some(expanded) = expanded {
-        let columns = expanded.into_iter();
-        columns.map(|(name, ty)| (name, ty, Typmod::NONE)).collect()
-    } else {
+    let Some(fields) = known.and_then(|typmod| binder.record_columns(typmod)) else {
         let message = format!(
             "column notation .{name} applied to type {}, which is not a composite type",
             binder.name_of(Some(ty))
         );
         return Err(SqlError::new(sqlstate::WRONG_OBJECT_TYPE, message));
     };
-    let found = (0u16..).zip(fields).find(|(_, (own, ..))| *own == name);
-    let Some((number, (_, ty, typmod))) = found else {
+    let found = (0u16..).zip(fields).find(|(_, (own, ..))| own == name);
+    let Some((number, &(_, ty, typmod))) = found else {
         let message = format!("could not identify column \"{name}\" in record data type");
         return Err(SqlError::new(sqlstate::UNDEFINED_COLUMN, message));
     };
@@ -204,6 +195,34 @@ impl Binder<'_> {
             typmod,
             start: None,
         })
+    }
+
+    /// `ARRAY[…]::oidvector`. No array that is not written item by item can be cast so.
+    ///
+    /// # Errors
+    /// `42846` for an array of arrays, and as expressions.
+    pub(super) fn vector(&mut self, array: &ast::Array, ty: Type) -> Result<Bound> {
+        let element = ty.element().unwrap_or(Type::Oid);
+        let made = self.array_as(array, Some(element))?;
+        let expr = match made.expr {
+            Expr::Const(Value::Array(items)) if items.as_ref().dimensions().count() < 2 => {
+                let items: Vec<Value> = items.as_ref().items().collect();
+                Expr::Const(Value::Array(vellum_row::Array::vector(element, &items)))
+            }
+            Expr::Call {
+                function: Builtin::Catalog(CatalogFunction::MakeArray(element)),
+                arguments,
+            } => Expr::Call {
+                function: Builtin::Catalog(CatalogFunction::MakeVector(element)),
+                arguments,
+            },
+            _ => {
+                let (from, to) = (self.name_of(made.ty), self.name_of(Some(ty)));
+                let message = format!("cannot cast type {from} to {to}");
+                return Err(SqlError::new(sqlstate::CANNOT_COERCE, message));
+            }
+        };
+        Ok(Bound::new(expr, ty))
     }
 
     /// `ARRAY[ARRAY[…], …]`: one dimension more than its parts have.
@@ -549,27 +568,6 @@ impl Binder<'_> {
         Ok(Bound::new(call(function, settled), json_type(binary)))
     }
 
-    /// Oids that are shown as names are those names in JSON, too.
-    fn jsonable(&mut self, bound: Bound) -> Result<Expr> {
-        if bound.ty == Some(Type::Record)
-            && let Some(row) = self.row_to_json(&bound, false)?
-        {
-            return Ok(row.expr);
-        }
-        let bound = self.undecided(bound);
-        let (expr, ty, typmod) = self.settle(bound)?;
-        if !ty.is_reg() && ty != Type::Oid {
-            return Ok(expr);
-        }
-        let bound = Bound {
-            expr,
-            ty: Some(ty),
-            typmod,
-            start: None,
-        };
-        self.coerce(bound, Type::Text, Typmod::NONE, CastContext::Explicit)
-    }
-
     /// `||` where a side is an array.
     pub(super) fn concat_arrays(&mut self, left: Bound, right: Bound) -> Result<Bound> {
         let of = |bound: &Bound| bound.ty.filter(|ty| ty.element().is_some());
@@ -589,7 +587,7 @@ impl Binder<'_> {
     pub(super) fn coerce_reg(
         &mut self,
         bound: &Bound,
-        ty: Type,
+        (ty, typmod): (Type, Typmod),
         context: CastContext,
     ) -> Result<Option<Expr>> {
         let from = bound.ty;
@@ -615,18 +613,24 @@ impl Binder<'_> {
         {
             return self.reg_array(text, element.ty()).map(Some);
         }
-        let element = |from: Type| match from {
-            Type::Array(element) => element.ty(),
-            from => from,
-        };
-        let Some(from) = from.map(element).filter(|from| from.is_reg()) else {
+        let is_text = |ty: Type| ty.category() == 'S';
+        let Some(own) = from.filter(|_| context != CastContext::Implicit) else {
             return Ok(None);
         };
-        if ty.category() != 'S' || context == CastContext::Implicit {
+        if !is_text(ty) && !ty.element().is_some_and(is_text) {
             return Ok(None);
         }
-        let text = call(CatalogFunction::RegText(from), vec![bound.expr.clone()]);
-        Ok(Some(text))
+        let form = self.form_of(own, bound.typmod);
+        let text = match (form, own.element(), ty.element()) {
+            (form, ..) if !form.has_names() => return Ok(None),
+            (_, None, Some(_)) => return Ok(None),
+            (Form::Name(from), _, None) => {
+                let text = call(CatalogFunction::RegText(from), vec![bound.expr.clone()]);
+                Bound::new(text, Type::Text)
+            }
+            (form, ..) => self.shown(bound.clone(), own, form),
+        };
+        self.coerce(text, ty, typmod, context).map(Some)
     }
 
     /// The array of oids that a literal names.

@@ -53,6 +53,7 @@ impl Binder<'_> {
         if let Some(bound) = self.domain_typeof(name, &arguments) {
             return Ok(bound);
         }
+        self.texts_of_any(name, &mut arguments);
         if let ("nextval" | "currval" | "setval", Some(first)) = (name, arguments.first_mut()) {
             self.sequence_by_param(first)?;
         }

@@ -141,10 +141,10 @@ impl Binder<'_> {
         let ty = self.common_type(what, &all)?;
         let first = all.first().map_or(Typmod::NONE, |bound| bound.typmod);
         let same = |bound: &Bound| bound.ty == Some(ty) && bound.typmod == first;
-        let typmod = if all.iter().all(same) {
-            first
-        } else {
-            Typmod::NONE
+        let typmod = match ty {
+            Type::Record => self.common_row(all.iter()),
+            _ if all.iter().all(same) => first,
+            _ => Typmod::NONE,
         };
         let all = all
             .into_iter()

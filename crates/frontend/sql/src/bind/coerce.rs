@@ -40,7 +40,7 @@ impl Binder<'_> {
         context: CastContext,
     ) -> Result<Expr> {
         let explicit = context == CastContext::Explicit;
-        if let Some(done) = self.coerce_reg(&bound, ty, context)? {
+        if let Some(done) = self.coerce_reg(&bound, (ty, typmod), context)? {
             return Ok(done);
         }
         let Some(from) = bound.ty else {

@@ -114,6 +114,9 @@ impl Binder<'_> {
                 let (ty, typmod) = self.type_of(data_type)?;
                 let mut operand = match (&**expr, ty) {
                     (E::Array(array), Type::Array(_)) => self.array_as(array, ty.element())?,
+                    (E::Array(array), Type::OidVector | Type::Int2Vector) => {
+                        self.vector(array, ty)?
+                    }
                     _ => self.expr(expr)?,
                 };
                 let start = operand.start;
@@ -427,6 +430,7 @@ impl Binder<'_> {
             }
             Err(error) if name == "tableoid" => return self.table_oid(table)?.ok_or(error),
             Err(error) if name == "xmax" => return self.xmax(table)?.ok_or(error),
+            Err(error) if name == "xmin" => return self.xmin(table)?.ok_or(error),
             Err(error) => {
                 return Err(match table {
                     Some(table) => self.with_nearest(error, Some(table.name()), name),

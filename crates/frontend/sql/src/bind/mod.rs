@@ -29,6 +29,7 @@ mod qualified;
 mod record;
 mod row;
 mod scope;
+mod shown;
 mod types;
 mod used;
 mod variable;

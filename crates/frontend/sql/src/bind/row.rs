@@ -5,10 +5,9 @@
 use super::array::comparison_of;
 use super::types::object_name;
 use super::{Binder, Bound, Found, NamedTable, ScopeTable, TableName};
+use crate::catalog::Kind;
 use crate::error::{Result, SqlError};
-use crate::expr::{
-    Builtin, CatalogFunction, Comparison, Expr, RowFields, RowTest, RowType, RowsFrom,
-};
+use crate::expr::{Builtin, CatalogFunction, Comparison, Expr, RowTest, RowsFrom};
 use crate::plan::SubqueryKind;
 use crate::sqlstate;
 use sqlparser::ast::{self, BinaryOperator};
@@ -158,7 +157,7 @@ pub(crate) fn query_of(node: &ast::Expr) -> Option<&ast::Query> {
     }
 }
 
-/// Where modifiers of records begin that tell which row it is; far above them are those that tell a type of elements (`expr/record`).
+/// Where modifiers of records begin that tell which row it is.
 const RECORDS: i32 = 1000;
 
 /// The rows that another one may be like, at most.
@@ -288,6 +287,43 @@ impl Binder<'_> {
         Ok(Some(Bound::new(expr, Type::Xid)))
     }
 
+    /// `xmin` of a row of a system catalog: the newest number there is, so that who asks what has changed since another one is told everything. Of other
+    /// relations there is none.
+    ///
+    /// # Errors
+    /// As [`Binder::table_oid`].
+    pub(super) fn xmin(&mut self, table: Option<TableName<'_>>) -> Result<Option<Bound>> {
+        let Some(known) = self.table_oid(table)? else {
+            return Ok(None);
+        };
+        let oid = match &known.expr {
+            Expr::Case { otherwise, .. } => otherwise,
+            expr => expr,
+        };
+        let relation = match oid {
+            Expr::Const(Value::Oid(oid)) => self.catalog.relation(*oid),
+            _ => None,
+        };
+        let is_catalog = relation.is_some_and(
+            |own| matches!(&own.kind, Kind::System(definition) if !definition.is_view),
+        );
+        if !is_catalog {
+            return Ok(None);
+        }
+        let newest = Expr::Call {
+            function: Builtin::Catalog(CatalogFunction::NewestNumber),
+            arguments: Box::default(),
+        };
+        let expr = match known.expr {
+            Expr::Case { branches, .. } => Expr::Case {
+                branches,
+                otherwise: Box::new(newest),
+            },
+            _ => newest,
+        };
+        Ok(Some(Bound::new(expr, Type::Xid)))
+    }
+
     /// What stands for the row of a table where rows are counted: something that is null only where an outer join has no row.
     pub(super) fn row_is_there(&self, name: TableName<'_>, row: &Bound) -> Option<Bound> {
         taken_apart(&row.expr)?;
@@ -303,7 +339,7 @@ impl Binder<'_> {
     }
 
     /// The modifier of rows with these columns.
-    pub(super) fn new_record(&mut self, columns: Vec<(String, Type, Typmod)>) -> Typmod {
+    pub(crate) fn new_record(&mut self, columns: Vec<(String, Type, Typmod)>) -> Typmod {
         let count = self.records.len();
         // A table that is named again and again has one row.
         let mut nearby = (count.saturating_sub(RECORDS_COMPARED)..count).rev();
@@ -324,49 +360,6 @@ impl Binder<'_> {
     pub fn record_columns(&self, typmod: Typmod) -> Option<&[(String, Type, Typmod)]> {
         let number = usize::try_from(typmod.0.checked_sub(RECORDS)?).ok()?;
         self.records.get(number).map(Vec::as_slice)
-    }
-
-    /// The types of a record's fields, as far as they are known.
-    pub fn row_type(&self, typmod: Typmod) -> Option<RowType> {
-        if let Some(fields) = crate::expr::fields(typmod) {
-            return Some(fields.into_iter().map(|(_, ty)| (ty, None)).collect());
-        }
-        let columns = self.record_columns(typmod)?.iter();
-        let types = columns.map(|(_, ty, typmod)| {
-            let within = (*ty == Type::Record).then(|| self.row_type(*typmod));
-            (*ty, within.flatten().map(RowFields))
-        });
-        Some(types.collect())
-    }
-
-    /// A row as a JSON object of its columns, if they are known: those that have no names are `f1`, `f2` …
-    pub(super) fn row_to_json(&mut self, bound: &Bound, binary: bool) -> Result<Option<Bound>> {
-        let Some((missing, arguments)) = taken_apart(&bound.expr) else {
-            return Ok(None);
-        };
-        let named = self.record_columns(bound.typmod);
-        let names: Vec<String> = match named {
-            Some(columns) => columns.iter().map(|(name, ..)| name.clone()).collect(),
-            None => (1..=arguments.len())
-                .map(|number| format!("f{number}"))
-                .collect(),
-        };
-        let text = |name: String| Bound::new(Expr::Const(Value::text(name)), Type::Text);
-        let values = arguments
-            .iter()
-            .map(|value| Bound::new(value.clone(), Type::Text));
-        let pairs = names.into_iter().map(text).zip(values);
-        let pairs = pairs.flat_map(|(name, value)| [name, value]).collect();
-        let sign = if binary {
-            "%row_to_jsonb"
-        } else {
-            "%row_to_json"
-        };
-        let mut made = self.scalar_operator(sign, pairs)?;
-        if let Some(missing) = missing {
-            made.expr = null_where(missing.clone(), made.expr);
-        }
-        Ok(Some(made))
     }
 
     /// A row as a value.

@@ -42,16 +42,19 @@ struct Called {
     /// `None`: of no number, and null for all rows.
     call: Option<WindowCall>,
     result: Type,
+    /// Of rows: what is in them.
+    typmod: Typmod,
     /// What stands in the place of a row that is not there, where the function does not take that itself: what is not the same for all rows.
     default: Option<Expr>,
 }
 
 impl Called {
-    fn of(call: WindowCall, default: Option<Expr>) -> Self {
+    fn of(call: WindowCall, typmod: Typmod, default: Option<Expr>) -> Self {
         let result = call.result;
         Self {
             call: Some(call),
             result,
+            typmod,
             default,
         }
     }
@@ -83,7 +86,10 @@ impl Called {
                 }
             }
         };
-        Bound::new(expr, self.result)
+        Bound {
+            typmod: self.typmod,
+            ..Bound::new(expr, self.result)
+        }
     }
 }
 
@@ -207,7 +213,7 @@ impl Binder<'_> {
                 over,
                 place,
             };
-            return Ok(Called::of(call, None));
+            return Ok(Called::of(call, Typmod::NONE, None));
         }
         let none = || {
             let message = format!("function {name} does not exist as a window function");
@@ -235,12 +241,20 @@ impl Binder<'_> {
         let types: Vec<Option<Type>> = bounds.iter().map(|bound| bound.ty).collect();
         let settings = self.settings;
         let differ = || undefined(settings, name, &types);
+        let typmod = match called {
+            WindowFunction::Lead | WindowFunction::Lag => {
+                let (first, default) = (bounds.first(), bounds.get(2));
+                self.common_row(first.into_iter().chain(default))
+            }
+            _ => self.common_row(bounds.first().into_iter()),
+        };
         let (mut arguments, result) = self.window_arguments(called, bounds, none, differ)?;
         let number = called.number().and_then(|at| arguments.get(at));
         if number.is_some_and(|(number, _)| is_null(number)) {
             return Ok(Called {
                 call: None,
                 result,
+                typmod,
                 default: None,
             });
         }
@@ -256,7 +270,7 @@ impl Binder<'_> {
             over,
             place,
         };
-        Ok(Called::of(call, default))
+        Ok(Called::of(call, typmod, default))
     }
 
     /// The window functions that were found, with their windows, which say of parameters what no other clause has said.

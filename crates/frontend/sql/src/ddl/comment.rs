@@ -63,11 +63,7 @@ impl Ddl<'_> {
             CommentObject::Procedure => self.constraint_to_tell(name)?,
             other => return Err(SqlError::unsupported(format!("COMMENT ON {other}"))),
         };
-        let comment = Comment {
-            object,
-            column,
-            text: text.filter(|text| !text.is_empty()).map(Into::into),
-        };
+        let comment = Comment::of((object, column), text);
         self.change(Change::PutComment(comment))?;
         Ok(CommandTag::plain("COMMENT"))
     }

@@ -71,9 +71,13 @@ pub(crate) enum CatalogFunction {
     ListeningChannels,
     MyTempSchema,
     NoDefinition,
-    NoNumber,
+    /// The newest number of a transaction that the statement knows, as an `xid`.
+    NewestNumber,
+    NumberAge,
     Notify,
     NotifyQueueUsage,
+    /// There is no recovery that a client sees.
+    OnlyInRecovery,
     ObjectComment,
     QuoteIdent,
     RelationSize,
@@ -138,6 +142,8 @@ pub(crate) enum CatalogFunction {
     Subscript,
     /// `ARRAY[…]` of elements of this type.
     MakeArray(Type),
+    /// The same as an `oidvector` or `int2vector`.
+    MakeVector(Type),
     /// `ARRAY[ARRAY[…], …]` of arrays whose elements are of this type.
     NestArrays(Type),
     /// `value <comparison> ANY (array)`, or ALL.
@@ -364,7 +370,7 @@ static FUNCTIONS: [CatalogEntry; 153] = [
     entry(2626, "pg_sleep", "float8", "void", F::Sleep),
     entry(3935, "pg_sleep_for", "interval", "void", F::SleepFor),
     entry(3936, "pg_sleep_until", "timestamptz", "void", F::SleepUntil),
-    entry(1181, "age", "xid", "int4", F::NoNumber),
+    entry(1181, "age", "xid", "int4", F::NumberAge),
     entry(2880, "pg_advisory_lock", "int8", "void", advisory(AdvisoryAction::Take, false, false)),
     entry(2881, "pg_advisory_lock_shared", "int8", "void", advisory(AdvisoryAction::Take, true, false)),
     entry(2882, "pg_try_advisory_lock", "int8", "bool", advisory(AdvisoryAction::Try, false, false)),
@@ -465,6 +471,7 @@ impl CatalogFunction {
                 | Self::ListeningChannels
                 | Self::Notify
                 | Self::NotifyQueueUsage
+                | Self::OnlyInRecovery
         )
     }
 
@@ -475,7 +482,6 @@ impl CatalogFunction {
             Self::AlwaysTrue
                 | Self::AlwaysFalse
                 | Self::NoDefinition
-                | Self::NoNumber
                 | Self::EmptyText
                 | Self::ArrayDimensions
                 | Self::ArrayLength
@@ -490,6 +496,7 @@ impl CatalogFunction {
                 | Self::MakeRecord
                 | Self::Field(..)
                 | Self::MakeArray(_)
+                | Self::MakeVector(_)
                 | Self::NestArrays(_)
                 | Self::AnyOf(..)
                 | Self::LikeAnyOf { .. }
@@ -516,6 +523,7 @@ impl CatalogFunction {
                 | Self::ArrayPosition
                 | Self::ArrayToText
                 | Self::MakeArray(_)
+                | Self::MakeVector(_)
                 | Self::NestArrays(_)
                 | Self::MakeRecord
                 | Self::AnyOf(..)
@@ -550,7 +558,7 @@ pub(super) fn call<'a>(
     let done = match function {
         F::AlwaysTrue => Value::Bool(true),
         F::AlwaysFalse => Value::Bool(false),
-        F::NoDefinition | F::NoNumber => Value::Null,
+        F::NoDefinition => Value::Null,
         F::EmptyText => Value::text(""),
         F::ArrayDimensions => {
             let count = of_array(0).map_or(0, |array| array.dimensions().count());
@@ -597,6 +605,7 @@ pub(super) fn call<'a>(
             super::record::field(value(0), usize::from(number), ty, env.settings())?
         }
         F::MakeArray(element) => Value::Array(Array::list(element, values)?),
+        F::MakeVector(element) => Value::Array(Array::vector(element, values)),
         F::NestArrays(element) => {
             let parts: Option<Vec<_>> = (0..values.len()).map(of_array).collect();
             let nested = match parts {

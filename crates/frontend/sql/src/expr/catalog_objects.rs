@@ -5,7 +5,7 @@ use crate::error::SqlError;
 use crate::sqlstate;
 
 #[rustfmt::skip]
-pub(super) static FUNCTIONS: [CatalogEntry; 65] = [
+pub(super) static FUNCTIONS: [CatalogEntry; 100] = [
     entry(637, "pg_index_has_property", "regclass text", "bool", F::IndexProperty),
     entry(638, "pg_index_column_has_property", "regclass int4 text", "bool", F::IndexColumnProperty),
     entry(4032, "pg_sequence_last_value", "regclass", "int8", F::SequenceLastValue),
@@ -69,8 +69,44 @@ pub(super) static FUNCTIONS: [CatalogEntry; 65] = [
     entry(2260, "has_function_privilege", "text text", "bool", F::HasFunctionPrivilege),
     entry(2261, "has_function_privilege", "oid text", "bool", F::HasFunctionPrivilege),
     entry(817, "current_query", "", "text", F::CurrentQuery),
+    entry(3073, "pg_is_wal_replay_paused", "", "bool", F::OnlyInRecovery),
+    entry(1137, "pg_get_wal_replay_pause_state", "", "text", F::OnlyInRecovery),
     entry(2621, "pg_reload_conf", "", "bool", F::AlwaysTrue),
     entry(2274, "pg_stat_reset", "", "void", F::EmptyText),
+    // Of relations and functions: what the views of the same tell, which is not counted.
+    entry(1928, "pg_stat_get_numscans", "oid", "int8", F::NoDefinition),
+    entry(1929, "pg_stat_get_tuples_returned", "oid", "int8", F::NoDefinition),
+    entry(1930, "pg_stat_get_tuples_fetched", "oid", "int8", F::NoDefinition),
+    entry(1931, "pg_stat_get_tuples_inserted", "oid", "int8", F::NoDefinition),
+    entry(1932, "pg_stat_get_tuples_updated", "oid", "int8", F::NoDefinition),
+    entry(1933, "pg_stat_get_tuples_deleted", "oid", "int8", F::NoDefinition),
+    entry(1972, "pg_stat_get_tuples_hot_updated", "oid", "int8", F::NoDefinition),
+    entry(1934, "pg_stat_get_blocks_fetched", "oid", "int8", F::NoDefinition),
+    entry(1935, "pg_stat_get_blocks_hit", "oid", "int8", F::NoDefinition),
+    entry(2781, "pg_stat_get_last_vacuum_time", "oid", "timestamptz", F::NoDefinition),
+    entry(2782, "pg_stat_get_last_autovacuum_time", "oid", "timestamptz", F::NoDefinition),
+    entry(2783, "pg_stat_get_last_analyze_time", "oid", "timestamptz", F::NoDefinition),
+    entry(2784, "pg_stat_get_last_autoanalyze_time", "oid", "timestamptz", F::NoDefinition),
+    entry(2878, "pg_stat_get_live_tuples", "oid", "int8", F::NoDefinition),
+    entry(2879, "pg_stat_get_dead_tuples", "oid", "int8", F::NoDefinition),
+    entry(2978, "pg_stat_get_function_calls", "oid", "int8", F::NoDefinition),
+    entry(2979, "pg_stat_get_function_total_time", "oid", "float8", F::NoDefinition),
+    entry(2980, "pg_stat_get_function_self_time", "oid", "float8", F::NoDefinition),
+    entry(3037, "pg_stat_get_xact_numscans", "oid", "int8", F::NoDefinition),
+    entry(3038, "pg_stat_get_xact_tuples_returned", "oid", "int8", F::NoDefinition),
+    entry(3039, "pg_stat_get_xact_tuples_fetched", "oid", "int8", F::NoDefinition),
+    entry(3040, "pg_stat_get_xact_tuples_inserted", "oid", "int8", F::NoDefinition),
+    entry(3041, "pg_stat_get_xact_tuples_updated", "oid", "int8", F::NoDefinition),
+    entry(3042, "pg_stat_get_xact_tuples_deleted", "oid", "int8", F::NoDefinition),
+    entry(3043, "pg_stat_get_xact_tuples_hot_updated", "oid", "int8", F::NoDefinition),
+    entry(3044, "pg_stat_get_xact_blocks_fetched", "oid", "int8", F::NoDefinition),
+    entry(3045, "pg_stat_get_xact_blocks_hit", "oid", "int8", F::NoDefinition),
+    entry(3054, "pg_stat_get_vacuum_count", "oid", "int8", F::NoDefinition),
+    entry(3055, "pg_stat_get_autovacuum_count", "oid", "int8", F::NoDefinition),
+    entry(3056, "pg_stat_get_analyze_count", "oid", "int8", F::NoDefinition),
+    entry(3057, "pg_stat_get_autoanalyze_count", "oid", "int8", F::NoDefinition),
+    entry(3177, "pg_stat_get_mod_since_analyze", "oid", "int8", F::NoDefinition),
+    entry(5053, "pg_stat_get_ins_since_vacuum", "oid", "int8", F::NoDefinition),
 ];
 
 /// An element is searched for in an array of several dimensions.

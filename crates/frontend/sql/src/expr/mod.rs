@@ -13,6 +13,7 @@ mod casting;
 mod catalog_function;
 mod catalog_objects;
 mod domain;
+mod form;
 mod function;
 mod lists;
 mod plain;
@@ -25,10 +26,11 @@ pub(crate) use casting::Casting;
 pub(crate) use catalog_function::{AdvisoryAction, CatalogFunction, Quantifier};
 pub(crate) use catalog_function::{CatalogEntry, VOID, catalog_functions, type_oid};
 pub(crate) use domain::{DomainRules, NESTED_MAX};
+pub(crate) use form::{Form, RowField, RowType, Shown, unknown_row};
 pub(crate) use function::{Builtin, Signature, as_called};
 pub(crate) use lists::{ListSets, Listed, Searched};
 pub(crate) use plain::Plain;
-pub(crate) use record::{RowFields, RowType, expanded, field, fields, send as send_record};
+pub(crate) use record::{field, send as send_record};
 pub(crate) use returned::{Queries, Returned, Subresult};
 pub(crate) use rows::{RowSet, RowTest, RowsFrom};
 pub(crate) use scalar::{
@@ -127,6 +129,11 @@ pub(crate) enum Expr {
     Domain {
         operand: Box<Expr>,
         rules: Arc<DomainRules>,
+    },
+    /// Text or JSON of a value that does not tell it by itself.
+    Shown {
+        operand: Box<Expr>,
+        shown: Arc<Shown>,
     },
     Case {
         branches: Box<[(Expr, Expr)]>,
@@ -354,6 +361,9 @@ macro_rules! children {
                 operand: $child, ..
             }
             | Expr::Domain {
+                operand: $child, ..
+            }
+            | Expr::Shown {
                 operand: $child, ..
             } => $work,
             Expr::And(list)
@@ -602,6 +612,13 @@ impl Expr {
                 rules.check(value.as_ref(), frame)?;
                 value
             }
+            Self::Shown { operand, shown } => {
+                let value = operand.eval(frame)?;
+                if value.is_null() {
+                    return Ok(Out::NULL);
+                }
+                Out::Own(shown.of(value.as_ref(), frame.env)?)
+            }
             Self::Case {
                 branches,
                 otherwise,
@@ -728,6 +745,7 @@ impl Expr {
         self.walk(&mut |expr| match expr {
             Expr::Call { function, .. } => asks |= function.asks(),
             Expr::Domain { rules, .. } => asks |= rules.asks(),
+            Expr::Shown { shown, .. } => asks |= shown.form.has_names(),
             _ => {}
         });
         asks

@@ -8,16 +8,9 @@
 //!
 //! Not here: composite types with names, `ROW(…)`.
 
+use super::form::{Form, RowField};
 use crate::error::{Result, SqlError};
-use std::sync::Arc;
 use vellum_row::{Settings, Type, Typmod, Value, ValueRef, check_length, input, output};
-
-/// Types of a record's fields; of those that are records, what is in them, as far as that is known.
-pub(crate) type RowType = Arc<[(Type, Option<RowFields>)]>;
-
-/// The fields of a record in a record.
-#[derive(Clone, Debug)]
-pub(crate) struct RowFields(pub RowType);
 
 /// Appends the binary form of a row that [`make`] has made.
 ///
@@ -25,19 +18,18 @@ pub(crate) struct RowFields(pub RowType);
 /// As [`field`].
 pub(crate) fn send(
     row: &str,
-    known: Option<&RowType>,
+    known: Option<&[RowField]>,
     settings: &Settings,
     out: &mut Vec<u8>,
 ) -> Result<()> {
-    let mut parts = parts(inner(row)?);
-    if let Some(known) = known {
-        // Of no field at all there is no text either.
-        parts.truncate(known.len());
-    }
+    let parts = field_values(row, known.map_or(usize::MAX, <[_]>::len))?;
     out.extend_from_slice(&i32::try_from(parts.len()).unwrap_or(0).to_be_bytes());
     for (number, text) in parts.into_iter().enumerate() {
         let (ty, within) = match known.and_then(|known| known.get(number)) {
-            Some((ty, within)) => (*ty, within.as_ref()),
+            Some(RowField { ty, form, .. }) => match form {
+                Form::Row(within) => (*ty, within.as_deref()),
+                _ => (*ty, None),
+            },
             None => (Type::Text, None),
         };
         out.extend_from_slice(&ty.oid().to_be_bytes());
@@ -47,7 +39,7 @@ pub(crate) fn send(
             continue;
         };
         if ty == Type::Record {
-            send(&text, within.map(|fields| &fields.0), settings, out)?;
+            send(&text, within, settings, out)?;
         } else {
             let value = input(ty, Typmod::NONE, &text, settings)?;
             vellum_row::send_to_client(value.as_ref(), settings, out)?;
@@ -56,22 +48,6 @@ pub(crate) fn send(
         out[at..at + 4].copy_from_slice(&length.to_be_bytes());
     }
     Ok(())
-}
-
-/// Set in a modifier that has the oid of a type, and not the number of a row: a statement has not so many of these, nor a database
-/// so many types.
-const EXPANDED: i32 = 1 << 30;
-
-/// The modifier of the rows that `_pg_expandarray` returns for elements of a type.
-pub(crate) fn expanded(element: Type) -> Typmod {
-    Typmod(EXPANDED | element.oid() as i32)
-}
-
-/// The columns of rows with this modifier.
-pub(crate) fn fields(typmod: Typmod) -> Option<[(&'static str, Type); 2]> {
-    let oid = (typmod.0 >= EXPANDED).then_some(typmod.0 & !EXPANDED)?;
-    let element = Type::from_oid(oid as u32)?;
-    Some([("x", element), ("n", Type::Int4)])
 }
 
 /// A row of these values.
@@ -90,24 +66,42 @@ pub(super) fn make(values: &[Value], settings: &Settings) -> Result<Value> {
         }
         text.clear();
         output(value.as_ref(), settings, &mut text)?;
-        let special = |char: char| matches!(char, '"' | '\\' | '(' | ')' | ',') || is_space(char);
-        if !text.is_empty() && !text.contains(special) {
-            out.push_str(&text);
-            check_length(out.len())?;
-            continue;
-        }
-        out.push('"');
-        for char in text.chars() {
-            if matches!(char, '"' | '\\') {
-                out.push(char);
-            }
-            out.push(char);
-        }
-        out.push('"');
-        check_length(out.len())?;
+        push_field(&text, &mut out)?;
     }
     out.push(')');
     Ok(Value::text(out))
+}
+
+/// Appends the text of a value that is in a row.
+///
+/// # Errors
+/// `54000` if the row gets too long.
+pub(super) fn push_field(text: &str, out: &mut String) -> Result<()> {
+    let special = |char: char| matches!(char, '"' | '\\' | '(' | ')' | ',') || is_space(char);
+    if !text.is_empty() && !text.contains(special) {
+        out.push_str(text);
+        return Ok(check_length(out.len())?);
+    }
+    out.push('"');
+    for char in text.chars() {
+        if matches!(char, '"' | '\\') {
+            out.push(char);
+        }
+        out.push(char);
+    }
+    out.push('"');
+    Ok(check_length(out.len())?)
+}
+
+/// The texts of a row's values, of which there are so many; `None` for NULL.
+///
+/// # Errors
+/// `XX000` for what [`make`] has not made.
+pub(super) fn field_values(row: &str, count: usize) -> Result<Vec<Option<String>>> {
+    let mut values = parts(inner(row)?);
+    // Of no field at all there is no text either.
+    values.truncate(count);
+    Ok(values)
 }
 
 /// One of a row's values.
@@ -195,9 +189,13 @@ mod tests {
     #[test]
     fn the_binary_form_tells_types_lengths_and_values() {
         let settings = Settings::default();
-        let known: RowType = vec![(Type::Int2, None), (Type::Int4, None)].into();
+        let known = [Type::Int2, Type::Int4].map(|ty| RowField {
+            name: "".into(),
+            ty,
+            form: Form::Plain,
+        });
         let mut out = Vec::new();
-        send("(3,)", Some(&known), &settings, &mut out).unwrap();
+        send("(3,)", Some(&known[..]), &settings, &mut out).unwrap();
         let expected = [
             &[0, 0, 0, 2][..],
             &[0, 0, 0, 21, 0, 0, 0, 2, 0, 3],
@@ -205,17 +203,10 @@ mod tests {
         ];
         assert_eq!(out, expected.concat());
         out.clear();
-        send("()", Some(&Vec::new().into()), &settings, &mut out).unwrap();
+        send("()", Some(&[][..]), &settings, &mut out).unwrap();
         assert_eq!(out, [0; 4]);
         out.clear();
         send("(ab)", None, &settings, &mut out).unwrap();
         assert_eq!(out, [0, 0, 0, 1, 0, 0, 0, 25, 0, 0, 0, 2, b'a', b'b']);
-    }
-
-    #[test]
-    fn the_modifier_tells_the_columns() {
-        let columns = fields(expanded(Type::Int2));
-        assert_eq!(columns, Some([("x", Type::Int2), ("n", Type::Int4)]));
-        assert_eq!(fields(Typmod::NONE), None);
     }
 }

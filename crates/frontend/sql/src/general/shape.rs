@@ -49,8 +49,10 @@ pub(super) fn type_of(expr: &Expr, level: &Level) -> Option<Type> {
         }
         Expr::Once { body, .. } => return type_of(body, level),
         Expr::Domain { operand, .. } => return type_of(operand, level),
+        Expr::Shown { shown, .. } if shown.as_json => Type::Json,
         Expr::Outer { .. }
         | Expr::Param(_)
+        | Expr::Shown { .. }
         | Expr::Subquery(_)
         | Expr::Held
         | Expr::Call { .. } => return None,

@@ -121,6 +121,7 @@ fn evaluate(expr: &mut Expr, frame: &Frame<'_>) -> Result<()> {
         | Expr::Rows { .. }
         | Expr::Once { .. }
         | Expr::Domain { .. }
+        | Expr::Shown { .. }
         | Expr::Held => false,
         Expr::Call { function, .. } => !function.is_volatile() && !function.asks(),
         _ => true,

@@ -89,11 +89,7 @@ impl Binder<'_> {
             .map(|column| ScopeColumn {
                 name: names.next().cloned().unwrap_or(column.name),
                 ty: column.ty,
-                // Of records those of the step may have other fields.
-                typmod: match column.ty {
-                    Type::Record => Typmod::NONE,
-                    _ => column.typmod,
-                },
+                typmod: column.typmod,
                 number: 0,
                 // The step may make others.
                 domain: None,
@@ -140,8 +136,14 @@ impl Binder<'_> {
         }
         for (at, (own, made)) in columns.iter().zip(&made).enumerate() {
             if own.ty == made.ty {
-                let modified = own.typmod != Typmod::NONE && own.ty != Type::Record;
-                if modified && own.typmod != made.typmod {
+                let modified = own.typmod != Typmod::NONE;
+                if own.ty == Type::Record {
+                    // The step was bound as what reads these.
+                    if modified && self.common_columns(own.typmod, made.typmod).is_none() {
+                        let text = "rows of other columns in the step of a recursive query";
+                        return Err(SqlError::unsupported(text));
+                    }
+                } else if modified && own.typmod != made.typmod {
                     return Err(other_type(
                         self.settings,
                         &with.name,

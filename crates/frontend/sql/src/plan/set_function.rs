@@ -6,9 +6,7 @@ use super::JsonRows;
 use super::select::{Source, SourceKind};
 use crate::bind::{Binder, Bound, ScopeColumn, ScopeTable, undefined};
 use crate::error::{Result, SqlError};
-use crate::expr::{
-    Builtin, CatalogFunction, Expr, RowsOf, ambiguous, expanded, no_polymorphic_type,
-};
+use crate::expr::{Builtin, CatalogFunction, Expr, RowsOf, ambiguous, no_polymorphic_type};
 use sqlparser::ast;
 use vellum_row::{CastContext, Type, Typmod, Value, cast_between};
 
@@ -355,18 +353,19 @@ impl Binder<'_> {
         };
         Ok(match columns.as_slice() {
             [(_, ty)] => Bound::new(column(0), *ty),
-            [(_, element), _] => Bound {
-                expr: Expr::Call {
-                    function: Builtin::Catalog(CatalogFunction::MakeRecord),
-                    arguments: Box::new([column(0), column(1)]),
-                },
-                ty: Some(Type::Record),
-                typmod: expanded(*element),
-                start: None,
-            },
-            _ => {
-                let message = format!("the function {name} in a list");
-                return Err(SqlError::unsupported(message));
+            all => {
+                let values = (0..).zip(all).map(|(at, _)| column(at));
+                let columns = all.iter();
+                let columns = columns.map(|(name, ty)| ((*name).to_owned(), *ty, Typmod::NONE));
+                Bound {
+                    expr: Expr::Call {
+                        function: Builtin::Catalog(CatalogFunction::MakeRecord),
+                        arguments: values.collect(),
+                    },
+                    ty: Some(Type::Record),
+                    typmod: self.new_record(columns.collect()),
+                    start: None,
+                }
             }
         })
     }

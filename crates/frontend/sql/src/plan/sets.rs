@@ -103,7 +103,10 @@ impl Binder<'_> {
                     select.cast_output(at, ty);
                 }
             }
-            if column.ty != ty || column.typmod != other.typmod {
+            if ty == Type::Record {
+                let common = self.common_columns(column.typmod, other.typmod);
+                column.typmod = common.unwrap_or(Typmod::NONE);
+            } else if column.ty != ty || column.typmod != other.typmod {
                 column.typmod = Typmod::NONE;
             }
             let may_differ = all && operator == ast::SetOperator::Union;

@@ -460,8 +460,9 @@ impl Session {
             let text = "query returned more than one row";
             return Err(SqlError::new(sqlstate::CARDINALITY_VIOLATION, text));
         }
-        let value = rows.pop().and_then(|mut row| row.pop());
-        Ok((value.unwrap_or(Value::Null), column.ty))
+        let mut row = rows.pop().unwrap_or_default();
+        self.rows_as_shown(&program, &mut row)?;
+        Ok((row.pop().unwrap_or(Value::Null), column.ty))
     }
 
     /// Whether a condition is true. What is no boolean is read as one.
@@ -489,13 +490,11 @@ impl Session {
         handled: Option<&SqlError>,
         sink: &mut Silent<'_>,
     ) -> Result<Option<String>> {
-        let (value, _) = self.code_value(text, handled, sink)?;
-        if value.as_ref().is_null() {
-            return Ok(None);
+        let (value, ty) = self.code_value(text, handled, sink)?;
+        match value.as_ref().is_null() {
+            true => Ok(None),
+            false => self.text_in_code(&value, ty).map(Some),
         }
-        let mut shown = String::new();
-        output(value.as_ref(), &self.settings.forms, &mut shown)?;
-        Ok(Some(shown))
     }
 
     fn raised(

@@ -563,7 +563,10 @@ impl Session {
     /// CLOSE.
     pub(super) fn close_cursor(&mut self, cursor: &ast::CloseCursor) -> Result<CommandTag> {
         match cursor {
-            ast::CloseCursor::All => self.cursors.close_all(),
+            ast::CloseCursor::All => {
+                self.cursors.close_all();
+                return Ok(CommandTag::plain("CLOSE CURSOR ALL"));
+            }
             ast::CloseCursor::Specific { name } => {
                 let name = folded(name);
                 let known = self.cursors.by_name.remove(&name).is_some();

@@ -108,6 +108,8 @@ impl Session {
             bound: Some(&program),
         };
         let tag = self.run_program(&prepared, given, &[], Output::Values(&mut rows))?;
+        rows.iter_mut()
+            .try_for_each(|row| self.rows_as_shown(&program, row))?;
         let names = self.names_in(&program, &rows);
         self.end_implicit()?;
         let columns = program.columns.iter().map(|column| RowsColumn {

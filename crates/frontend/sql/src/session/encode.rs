@@ -1,7 +1,7 @@
 //! Values as columns of a row of the protocol: a length and bytes.
 
 use crate::error::{Result, SqlError};
-use crate::expr::{RowType, send_record};
+use crate::expr::{Form, send_record};
 use crate::plan::Program;
 use crate::wire::Format;
 use vellum_row::{
@@ -65,7 +65,7 @@ pub(super) enum Special {
     /// `"char"`, whose binary form is a byte, also where there is none.
     Byte,
     /// Records, of fields that may be known.
-    Row(Option<RowType>),
+    Row(Form),
     /// Snapshots, whose binary form is another than text's.
     Snapshot,
 }
@@ -85,7 +85,10 @@ pub(super) fn special_columns(program: &Program) -> Vec<Option<Special>> {
     }
     let columns = program.columns.iter().enumerate();
     let columns = columns.map(|(number, column)| match column.ty {
-        Type::Record => Some(Special::Row(program.records.get(number).cloned().flatten())),
+        Type::Record => {
+            let known = program.records.get(number).cloned().flatten();
+            Some(Special::Row(Form::Row(known)))
+        }
         Type::SingleChar => Some(Special::Byte),
         ty if ty.is_snapshot() => Some(Special::Snapshot),
         ty => named(ty).map(Special::Name),
@@ -121,10 +124,15 @@ impl Special {
                 let names = Value::Array(names);
                 encode(names.as_ref(), format, forms, text, body)
             }
-            (Self::Row(known), Format::Binary, ValueRef::Text(row)) => {
+            (Self::Row(form), Format::Text, value) if form.has_names() => {
+                let name_of = |ty, oid| Ok(name_of(ty, oid));
+                let shown = form.text(value, forms, &name_of)?;
+                encode(shown.as_ref(), format, forms, text, body)
+            }
+            (Self::Row(Form::Row(known)), Format::Binary, ValueRef::Text(row)) => {
                 let at = body.len();
                 body.extend_from_slice(&[0; 4]);
-                send_record(row, known.as_ref(), forms, body)?;
+                send_record(row, known.as_deref(), forms, body)?;
                 set_length(body, at)
             }
             (Self::Snapshot, Format::Binary, ValueRef::Text(snapshot)) => {

@@ -49,8 +49,9 @@ impl BuiltIn {
 }
 
 /// The oid of a type of any name that is written above.
-fn oid_of(name: &str) -> u32 {
+pub(super) fn oid_of(name: &str) -> u32 {
     match name {
+        "anycompatiblenonarray" => 5079,
         "anynonarray" => 2776,
         "anyenum" => 3500,
         _ => match name.strip_prefix('_').and_then(Type::from_name) {

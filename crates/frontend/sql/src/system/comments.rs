@@ -14,6 +14,24 @@ pub(super) const ROLE: Oid = 1260;
 const DATABASE: Oid = 1262;
 const EXTENSION: Oid = 3079;
 
+const LANGUAGE: Oid = 2612;
+const METHOD: Oid = 2601;
+
+/// What is said of parts of the program: the relation that has its row, its oid, the text.
+const OF_PROGRAM: [(Oid, Oid, &str); 11] = [
+    (LANGUAGE, 12, "built-in functions"),
+    (LANGUAGE, 13, "dynamically-loaded C functions"),
+    (LANGUAGE, 14, "SQL-language functions"),
+    (LANGUAGE, 13_563, "PL/pgSQL procedural language"),
+    (METHOD, 2, "heap table access method"),
+    (METHOD, 403, "b-tree index access method"),
+    (METHOD, 405, "hash index access method"),
+    (METHOD, 783, "GiST index access method"),
+    (METHOD, 2742, "GIN index access method"),
+    (METHOD, 3580, "block range index (BRIN) access method"),
+    (METHOD, 4000, "SP-GiST index access method"),
+];
+
 /// The relation that has the row of an object.
 fn class_of(catalog: &Catalog, object: Oid) -> Oid {
     if object == DATABASE_OID {
@@ -62,6 +80,14 @@ pub(super) fn described(scan: &Scan<'_>, rows: &mut Vec<Vec<Value>>) -> Result<(
             ]);
         }
     }
+    rows.extend(OF_PROGRAM.map(|(class, object, said)| {
+        vec![
+            Value::Oid(object),
+            Value::Oid(class),
+            Value::Int4(0),
+            text(said),
+        ]
+    }));
     Ok(())
 }
 
@@ -86,10 +112,17 @@ pub(super) fn of_object(catalog: &Catalog, object: Oid, of: Option<&str>) -> Val
         Some("pg_authid") => Some(ROLE),
         Some("pg_database") => Some(DATABASE),
         Some("pg_extension") => Some(EXTENSION),
+        Some("pg_language") => Some(LANGUAGE),
+        Some("pg_am") => Some(METHOD),
         Some(_) => return Value::Null,
     };
     if object == PLPGSQL_OID && class.is_none_or(|class| class == EXTENSION) {
         return text(extensions::said(catalog));
+    }
+    let mut program = OF_PROGRAM.iter();
+    let found = program.find(|(own, oid, _)| class == Some(*own) && *oid == object);
+    if let Some((.., said)) = found {
+        return text(*said);
     }
     match catalog.comment(object, 0) {
         Some(said) if class.is_none_or(|class| class == class_of(catalog, object)) => text(&**said),

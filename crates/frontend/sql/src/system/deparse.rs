@@ -461,6 +461,7 @@ impl Writer<'_> {
                     false => format!("({inner})::{name}"),
                 }
             }
+            Expr::Shown { operand, .. } => self.at(operand, around),
             Expr::Slot(_)
             | Expr::Outer { .. }
             | Expr::Subquery(_)

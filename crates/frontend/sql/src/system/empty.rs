@@ -153,7 +153,7 @@ pub(super) const RELATIONS: &[Spec] = &[
         columns: "oid oid, oprname name, oprnamespace oid, oprowner oid, oprkind char, oprcanmerge bool, oprcanhash bool, \
          oprleft oid, oprright oid, oprresult oid, oprcom oid, oprnegate oid, oprcode regproc, oprrest regproc, \
          oprjoin regproc",
-        fill: nothing,
+        fill: super::operators::pg_operator,
     },
     Spec {
         name: "pg_opfamily",

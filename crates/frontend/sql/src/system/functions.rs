@@ -221,6 +221,19 @@ pub(crate) fn ask(env: &Env<'_>, function: F, arguments: &[Value]) -> Result<Val
             let own = all.find(|session| session.pid == env.options.process_id);
             own.map_or(Value::Null, |own| Value::text(&*own.now().query))
         }
+        F::OnlyInRecovery => {
+            let state = sqlstate::OBJECT_NOT_IN_PREREQUISITE_STATE;
+            let hint = "Recovery control functions can only be executed during recovery.";
+            return Err(SqlError::new(state, "recovery is not in progress").with_hint(hint));
+        }
+        F::NewestNumber => Value::Oid(newest_number(env)),
+        F::NumberAge => match first {
+            // What has no number tells no age.
+            0 => Value::Null,
+            // Those that are older than all.
+            1 | 2 => Value::Int4(i32::MAX),
+            number => Value::Int4(newest_number(env).wrapping_sub(number).cast_signed()),
+        },
         F::TransactionNumber { only_drawn, .. } => {
             let number = match only_drawn {
                 true => env.number.drawn(),
@@ -277,6 +290,12 @@ pub(crate) fn ask(env: &Env<'_>, function: F, arguments: &[Value]) -> Result<Val
         F::StartTime => Value::Timestamptz(env.shared.started),
         other => return Err(SqlError::unsupported(format!("the function {other:?}"))),
     })
+}
+
+/// The transaction's own number, or the one that would come next for its statement.
+fn newest_number(env: &Env<'_>) -> u32 {
+    let next = || env.transaction.snapshot_time();
+    env.number.drawn().unwrap_or_else(next) as u32
 }
 
 /// All of the database lies in `pg_default`.

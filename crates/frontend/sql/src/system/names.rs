@@ -106,7 +106,7 @@ pub(crate) fn parse_reg_in(around: Surroundings<'_>, ty: Type, text: &str) -> Re
 /// `42601` for a name of too many parts, `42602` for what is none; those of a type's name and of a function's arguments.
 pub(super) fn named_in(around: Surroundings<'_>, ty: Type, text: &str) -> Result<Option<Oid>> {
     if ty == Type::Regtype {
-        return Ok(type_named(around, text));
+        return Ok(type_named(around, text).or_else(|| types::pseudo_oid(text)));
     }
     if ty == Type::Regprocedure {
         return procedure_named(around, text);

@@ -1,6 +1,10 @@
 //! Types, and what is told of them: collations, access methods, operator classes, functions.
 
 use super::built_in::BUILT_IN;
+use super::forms::{
+    ARRAY_FORMS, ARRAY_SUBSCRIPTS, CSTRING, ENUM_FORMS, FORMS, INTERNAL as INTERNAL_TYPE,
+    JSON_SUBSCRIPTS, NAME_SUBSCRIPTS, PLPGSQL_HANDLERS,
+};
 use super::{Scan, Spec, text};
 use crate::catalog::{
     CLASSES, Catalog, Collation, Extension, INFORMATION_SCHEMA, Method, Oid, PG_CATALOG, Relation,
@@ -69,7 +73,7 @@ pub(super) const RELATIONS: &[Spec] = &[
         oid: 2605,
         view: false,
         columns: "oid oid, castsource oid, casttarget oid, castfunc oid, castcontext char, castmethod char",
-        fill: super::nothing,
+        fill: super::casts::pg_cast,
     },
     Spec {
         name: "pg_proc",
@@ -94,60 +98,6 @@ const C: u32 = 13;
 /// `proargnames` and `probin` among the columns of `pg_proc`.
 const PARAMETER_NAMES: usize = 22;
 const LIBRARY: usize = 26;
-
-/// Functions of a type's forms: those that read and write text, then binary: oids.
-const FORMS: [(Type, &str, [u32; 4]); 41] = [
-    (Type::Bool, "bool", [1242, 1243, 2436, 2437]),
-    (Type::Int2, "int2", [38, 39, 2404, 2405]),
-    (Type::Int4, "int4", [42, 43, 2406, 2407]),
-    (Type::Int8, "int8", [460, 461, 2408, 2409]),
-    (Type::Float4, "float4", [200, 201, 2424, 2425]),
-    (Type::Float8, "float8", [214, 215, 2426, 2427]),
-    (Type::Numeric, "numeric_", [1701, 1702, 2460, 2461]),
-    (Type::Text, "text", [46, 47, 2414, 2415]),
-    (Type::Varchar, "varchar", [1046, 1047, 2432, 2433]),
-    (Type::Char, "bpchar", [1044, 1045, 2430, 2431]),
-    (Type::Bytea, "bytea", [1244, 31, 2412, 2413]),
-    (Type::Date, "date_", [1084, 1085, 2468, 2469]),
-    (Type::Time, "time_", [1143, 1144, 2470, 2471]),
-    (Type::Timestamp, "timestamp_", [1312, 1313, 2474, 2475]),
-    (Type::Timestamptz, "timestamptz_", [1150, 1151, 2476, 2477]),
-    (Type::Interval, "interval_", [1160, 1161, 2478, 2479]),
-    (Type::Uuid, "uuid_", [2952, 2953, 2961, 2962]),
-    (Type::Json, "json_", [321, 322, 323, 324]),
-    (Type::Jsonb, "jsonb_", [3806, 3804, 3805, 3803]),
-    (Type::Oid, "oid", [1798, 1799, 2418, 2419]),
-    (Type::Name, "name", [34, 35, 2422, 2423]),
-    (Type::SingleChar, "char", [1245, 33, 2434, 2435]),
-    (Type::Xid, "xid", [50, 51, 2440, 2441]),
-    (Type::Regclass, "regclass", [2218, 2219, 2452, 2453]),
-    (Type::Regtype, "regtype", [2220, 2221, 2454, 2455]),
-    (Type::Regproc, "regproc", [44, 45, 2444, 2445]),
-    (Type::Regprocedure, "regprocedure", [2212, 2213, 2446, 2447]),
-    (Type::Regnamespace, "regnamespace", [4084, 4085, 4087, 4088]),
-    (Type::Regrole, "regrole", [4098, 4092, 4094, 4095]),
-    (Type::Regcollation, "regcollation", [4193, 4194, 4196, 4197]),
-    (Type::Xid8, "xid8", [5070, 5081, 5082, 5083]),
-    (Type::Snapshot, "pg_snapshot_", [5055, 5056, 5057, 5058]),
-    (
-        Type::TxidSnapshot,
-        "txid_snapshot_",
-        [2939, 2940, 2941, 2942],
-    ),
-    (Type::NodeTree, "pg_node_tree_", [195, 196, 197, 198]),
-    (Type::AclItem, "aclitem", [1031, 1032, 0, 0]),
-    (Type::Int2Vector, "int2vector", [40, 41, 2410, 2411]),
-    (Type::OidVector, "oidvector", [54, 55, 2420, 2421]),
-    (Type::Inet, "inet_", [910, 911, 2496, 2497]),
-    (Type::Cidr, "cidr_", [1267, 1427, 2498, 2499]),
-    (Type::Record, "record_", [2290, 2291, 2402, 2403]),
-    (Type::Void, "void_", [2298, 2299, 3120, 3121]),
-];
-/// The same of all arrays.
-const ARRAY_FORMS: [u32; 4] = [750, 751, 2400, 2401];
-/// The same of all enums.
-const ENUM_FORMS: [u32; 4] = [3506, 3507, 3532, 3533];
-const FORM_SUFFIXES: [&str; 4] = ["in", "out", "recv", "send"];
 
 /// `typbyval`.
 pub(super) fn by_value(ty: Type) -> bool {
@@ -188,7 +138,13 @@ pub(super) fn all() -> impl Iterator<Item = Type> {
 }
 
 /// Types of which there are no values in columns: oid, name, category.
-const PSEUDO_TYPES: [(u32, &str); 8] = [
+const PSEUDO_TYPES: [(u32, &str); 15] = [
+    (CSTRING, "cstring"),
+    (INTERNAL_TYPE, "internal"),
+    (2279, "trigger"),
+    (2280, "language_handler"),
+    (325, "index_am_handler"),
+    (269, "table_am_handler"),
     (2276, "any"),
     (2277, "anyarray"),
     (2776, "anynonarray"),
@@ -197,6 +153,7 @@ const PSEUDO_TYPES: [(u32, &str); 8] = [
     (705, "unknown"),
     (5077, "anycompatible"),
     (5078, "anycompatiblearray"),
+    (5079, "anycompatiblenonarray"),
 ];
 
 /// The name of a type of which there are no values, by its oid.
@@ -262,7 +219,13 @@ pub(super) fn type_row(ty: Type) -> Vec<Value> {
     let known = FORMS.iter().find(|(other, ..)| *other == ty);
     let forms = known.map_or(ARRAY_FORMS, |(.., forms)| *forms);
     let [input, output, receive, send] = forms.map(Value::Oid);
-    let subscript = if ty.element().is_some() { 6179 } else { 0 };
+    // Letters of a name are elements, too.
+    let (element, subscript) = match (ty, ty.element()) {
+        (_, Some(element)) => (element.oid(), ARRAY_SUBSCRIPTS),
+        (Type::Name, None) => (Type::SingleChar.oid(), NAME_SUBSCRIPTS),
+        (Type::Jsonb, None) => (0, JSON_SUBSCRIPTS),
+        _ => (0, 0),
+    };
     vec![
         Value::Oid(ty.oid()),
         text(ty.name()),
@@ -281,7 +244,7 @@ pub(super) fn type_row(ty: Type) -> Vec<Value> {
         text(","),
         Value::Oid(0),
         Value::Oid(subscript),
-        Value::Oid(ty.element().map_or(0, Type::oid)),
+        Value::Oid(element),
         Value::Oid(ty.array_oid()),
         input,
         output,
@@ -434,15 +397,22 @@ fn pg_language(_: &Scan<'_>, rows: &mut Vec<Vec<Value>>) -> Result<()> {
         (13_563, PLPGSQL, true),
     ];
     for (oid, name, trusted) in all {
+        let handlers = match oid {
+            INTERNAL => [0, 0, 2246],
+            C => [0, 0, 2247],
+            14 => [0, 0, 2248],
+            _ => PLPGSQL_HANDLERS,
+        };
+        let [call, inline, validator] = handlers.map(Value::Oid);
         rows.push(vec![
             Value::Oid(oid),
             text(name),
             Value::Oid(OWNER),
             Value::Bool(name == PLPGSQL),
             Value::Bool(trusted),
-            Value::Oid(0),
-            Value::Oid(0),
-            Value::Oid(0),
+            call,
+            inline,
+            validator,
             Value::Null,
         ]);
     }
@@ -529,6 +499,11 @@ fn procedure(catalog: &Catalog, oid: u32) -> Option<Cow<'static, Procedure>> {
     Some(Cow::Owned(Procedure::of_extension(extension, own)))
 }
 
+/// Whether the program has a function of this oid.
+pub(super) fn is_own_function(oid: u32) -> bool {
+    Procedures::known().places.contains_key(&oid)
+}
+
 fn procedures(catalog: &Catalog) -> Vec<Procedure> {
     let mut all = Procedures::known().all.clone();
     for extension in catalog.extensions() {
@@ -566,24 +541,19 @@ fn own_procedures() -> Vec<Procedure> {
             });
         }
     }
-    let others = [
-        (Type::Text.array(), "array_", ARRAY_FORMS),
-        (Type::Text, "enum_", ENUM_FORMS),
-        (Type::Text, "domain_", super::domains::FORMS),
-    ];
-    for (ty, stem, oids) in FORMS.into_iter().chain(others) {
-        for (suffix, oid) in FORM_SUFFIXES.into_iter().zip(oids) {
-            if oid != 0 {
-                let result = if suffix == "in" || suffix == "recv" {
-                    ty.oid()
-                } else {
-                    Type::Text.oid()
-                };
-                let name = format!("{stem}{suffix}");
-                all.push(Procedure::new(oid, name, vec![ty.oid()], result));
-            }
+    for (oid, name, arguments, result, volatility) in super::casts::FUNCTIONS {
+        if known.insert(oid) {
+            let arguments = arguments.split_whitespace().map(expr::type_oid).collect();
+            let result = expr::type_oid(result);
+            all.push(Procedure {
+                letters: ["f", volatility],
+                ..Procedure::new(oid, name.to_owned(), arguments, result)
+            });
         }
     }
+    super::forms::functions(&mut |oid, name, arguments, result| {
+        all.push(Procedure::new(oid, name, arguments, result));
+    });
     all.sort_by_key(|procedure| procedure.oid);
     all
 }

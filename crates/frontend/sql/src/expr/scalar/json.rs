@@ -62,8 +62,7 @@ pub(super) static ENTRIES: &[Entry] = &[
         Ok(by_lines(&plain, a.truth(1)))
     }),
     strict(0, "%json_lines", "json bool", "json", |a| Ok(by_lines(&a.at(0).to_value(), a.truth(1)))),
-    lenient(0, "%row_to_json", "any*", "json", |a| row(a, false)),
-    lenient(0, "%row_to_jsonb", "any*", "jsonb", |a| row(a, true)),
+    lenient(0, "%row_to_json", "any*", "json", row),
     strict(3202, "json_object", "_text", "json", |a| object(a, false)),
     strict(3263, "jsonb_object", "_text", "jsonb", |a| object(a, true)),
     strict(3203, "json_object", "_text _text", "json", |a| object(a, false)),
@@ -233,7 +232,7 @@ fn pretty(value: JsonbRef<'_>, depth: usize, out: &mut String) -> Result<()> {
 }
 
 /// An object of names and values, one behind the other, without blanks.
-fn row(a: &Arguments<'_>, binary: bool) -> Result<Value> {
+fn row(a: &Arguments<'_>) -> Result<Value> {
     let mut out = String::from("{");
     for number in (0..a.len()).step_by(2) {
         if number > 0 {
@@ -244,11 +243,7 @@ fn row(a: &Arguments<'_>, binary: bool) -> Result<Value> {
         json::append(a.at(number + 1), a.settings, &mut out)?;
     }
     out.push('}');
-    Ok(if binary {
-        Value::Jsonb(Jsonb::parse(&out)?)
-    } else {
-        Value::Json(out.into())
-    })
+    Ok(Value::Json(out.into()))
 }
 
 /// An object of texts: names and values in turn, or in an array each.

@@ -4,11 +4,13 @@ use super::{Prepared, Session, Silent};
 use crate::bind::Variable;
 use crate::error::{Result, SqlError};
 use crate::exec::bytes_of;
+use crate::expr::Form;
 use crate::parse::{self, Declared, DeclaredType, Targets, with_stack};
 use crate::plan::Program;
 use crate::session::run::{Given, Output};
 use crate::session::simple::is_program;
 use crate::sqlstate::{self, SqlState};
+use crate::system::reg_text_in;
 use sqlparser::ast::Statement;
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -211,13 +213,14 @@ impl Session {
         let forms = &self.settings.forms;
         let least = cast_between(from, ty);
         let taken = from == ty || least.is_some_and(|least| least <= CastContext::Assignment);
-        let named = ty.is_reg() && from.category() == 'S';
+        let is_text = |ty: Type| ty.element().unwrap_or(ty).category() == 'S';
+        let named =
+            ty.is_reg() && from.category() == 'S' || Form::of(from).has_names() && is_text(ty);
         let value = match value {
             Value::Null => Value::Null,
             value if taken && !named => cast(value.as_ref(), ty, typmod, false, forms)?,
             value => {
-                let mut shown = String::new();
-                output(value.as_ref(), forms, &mut shown)?;
+                let shown = self.text_in_code(&value, from)?;
                 let read = self.of_text(ty, &shown)?;
                 cast(read.as_ref(), ty, typmod, false, forms)?
             }
@@ -226,6 +229,38 @@ impl Session {
             Some(_) => self.cast_to_domain(value, ty, declared),
             None => Ok((value, ty)),
         }
+    }
+
+    /// The text of a value: of oids that are shown as names, the names.
+    ///
+    /// # Errors
+    /// `54000`.
+    pub(super) fn text_in_code(&self, value: &Value, ty: Type) -> Result<String> {
+        let (forms, search_path) = (&self.settings.forms, self.search_path());
+        let name_of = |ty, oid| Ok(reg_text_in(self.image(), &search_path, ty, oid));
+        let shown = Form::of(ty).text(value.as_ref(), forms, &name_of)?;
+        let mut text = String::new();
+        output(shown.as_ref(), forms, &mut text)?;
+        Ok(text)
+    }
+
+    /// Puts names into the texts of rows, of which the code does not know what is in them.
+    ///
+    /// # Errors
+    /// `54000`.
+    pub(in crate::session) fn rows_as_shown(
+        &self,
+        program: &Program,
+        values: &mut [Value],
+    ) -> Result<()> {
+        let records = program.records.iter().cloned();
+        let forms = values.iter_mut().zip(records.map(Form::Row));
+        for (value, form) in forms.filter(|(_, form)| form.has_names()) {
+            let (forms, search_path) = (&self.settings.forms, self.search_path());
+            let name_of = |ty, oid| Ok(reg_text_in(self.image(), &search_path, ty, oid));
+            *value = form.text(value.as_ref(), forms, &name_of)?;
+        }
+        Ok(())
     }
 
     /// A value of a domain's type as one of the domain.
@@ -410,7 +445,7 @@ impl Session {
             .iter()
             .any(|own| !matches!(own.statement, Statement::Query(_)));
         let one = targets.strict || stands && changes;
-        let keep = |session: &mut Self, prepared: &Prepared, _: &Program| {
+        let keep = |session: &mut Self, prepared: &Prepared, program: &Program| {
             let mut rows = Vec::new();
             let output = Output::First {
                 rows: &mut rows,
@@ -418,6 +453,8 @@ impl Session {
                 stops: stands,
             };
             session.run_program(prepared, Given::read(params), &[], output)?;
+            rows.iter_mut()
+                .try_for_each(|row| session.rows_as_shown(program, row))?;
             Ok(rows)
         };
         let (columns, rows) = self.query_of_code(statements, none, sink, keep)?;
