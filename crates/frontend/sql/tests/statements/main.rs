@@ -39,6 +39,7 @@ mod line_ends;
 mod lists;
 mod loads;
 mod locks;
+mod loops;
 mod nested;
 mod notices;
 mod numbers;
