@@ -17,7 +17,7 @@ use super::shape::{decimal, has_subquery, operation, places_read, type_of};
 use super::translate::{Level, Subqueries, Translation};
 use crate::error::{Result, SqlError};
 use crate::expr::{Comparison, Expr, Returned, RowSet, RowTest, RowsFrom};
-use crate::plan::{Select, Subquery, SubqueryKind};
+use crate::plan::{Subquery, SubqueryKind};
 use std::sync::Arc;
 use vellum_query::{Comparison as Compared, Relation, Term};
 use vellum_row::arithmetic::Operator;
@@ -618,7 +618,7 @@ impl<'t> Translation<'t, '_, '_> {
         let joined = self.subqueries == Subqueries::Joined;
         match subquery.kind {
             // A join knows whether there is a row, not how many.
-            SubqueryKind::Exists if joined && joins(subquery) && has_some(&subquery.select) => {
+            SubqueryKind::Exists if joined && joins(subquery) && subquery.select.has_some() => {
                 let relation = self.joined(subquery)?;
                 Ok(Some(Term::exists(relation, false)))
             }
@@ -749,16 +749,6 @@ fn no_column(error: SqlError) -> Result<Option<Term>> {
         return Ok(None);
     }
     Err(error)
-}
-
-/// Whether a query that has a row without its limits has one with them.
-fn has_some(select: &Select) -> bool {
-    let limit = match &select.limit {
-        None => true,
-        Some(Expr::Const(value)) => value.is_null() || value.as_ref().as_i64() > Some(0),
-        Some(_) => false,
-    };
-    limit && select.offset.is_none()
 }
 
 fn reads_columns(expr: &Expr) -> bool {

@@ -6,6 +6,7 @@ mod apart;
 mod arbiter;
 mod around;
 mod assign;
+mod by_keys;
 mod change;
 mod declared;
 mod explain;
@@ -42,6 +43,7 @@ mod with_order;
 mod writing;
 
 pub(crate) use arbiter::{Arbiters, Asked};
+pub(crate) use by_keys::ByKeys;
 pub(crate) use change::{
     ByJoin, Conflict, ConflictAction, Delete, Given, Insert, InsertSource, Update, column_position,
 };
@@ -203,6 +205,8 @@ pub(crate) struct Subquery {
     pub number: u64,
     pub kind: SubqueryKind,
     pub select: Select,
+    /// Made when it is asked for first.
+    by_keys: OnceLock<Option<Box<ByKeys>>>,
 }
 
 impl Clone for Subquery {
@@ -219,6 +223,7 @@ impl Subquery {
             number: NUMBERS.fetch_add(1, Ordering::Relaxed),
             kind,
             select,
+            by_keys: OnceLock::new(),
         }
     }
 }

@@ -121,6 +121,7 @@ corpus!(
     enum_indexes,
     enums,
     executed,
+    exists_keys,
     extensions,
     found,
     functions,

@@ -20,6 +20,7 @@ mod direct;
 mod domains;
 mod drops;
 mod enums;
+mod exists;
 mod explained;
 mod extensions;
 mod filled;
