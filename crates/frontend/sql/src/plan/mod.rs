@@ -37,6 +37,7 @@ mod set_function;
 mod sets;
 mod sets_behind;
 mod through;
+mod unread;
 mod updatable;
 mod value_sets;
 mod with_order;
@@ -287,11 +288,15 @@ pub(crate) fn compile<'c>(
         });
     }
     let writing::Bound {
-        kind,
+        mut kind,
         columns,
         returns,
     } = binder.top_statement(statement)?;
-    let with = std::mem::take(&mut binder.writings);
+    let mut with = std::mem::take(&mut binder.writings);
+    for writing in &mut with {
+        unread::drop_unread(&mut writing.kind, &mut writing.subqueries);
+    }
+    unread::drop_unread(&mut kind, &mut binder.subqueries);
     let mut keys = ForeignTables::default();
     if !with.is_empty() {
         let kinds = with.iter().map(|writing| &writing.kind).chain([&kind]);

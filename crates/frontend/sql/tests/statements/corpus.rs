@@ -181,6 +181,7 @@ corpus!(
     triggers_off,
     type_names,
     unions,
+    unread,
     upserts,
     view_changes,
     view_defaults,
