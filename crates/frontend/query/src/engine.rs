@@ -9,6 +9,7 @@ use crate::Batch;
 use crate::crews::{Crews, Taken};
 use crate::error::{Error, Failure, Result};
 use crate::keys::{Asked, TellKeys};
+use crate::loops::{FitLoops, Within};
 use crate::memory::{Merges, StatementMemory};
 use crate::pushed::PushConditions;
 use crate::relation::Relation;
@@ -160,7 +161,7 @@ pub(crate) struct Shared {
     pub over: AtomicBool,
     /// It stands still, and its readers stop.
     pub stands: AtomicBool,
-    /// Parts of tables that are still to be read, or being read.
+    /// Parts of tables that are still to be read, or being read; above 0 for ever if some may be read again.
     pub unread: AtomicUsize,
     /// Nothing is asked of a reader but under this lock: who takes them out has heard all that they were asked.
     readers: Mutex<Vec<Sender<Request>>>,
@@ -368,12 +369,12 @@ impl Engine {
             Joins::Sorted => Merges::Share(aside),
         };
         let all = started.memory.clone();
-        let environment = RuntimeEnv {
+        let environment = Arc::new(RuntimeEnv {
             memory_pool: Arc::new(StatementMemory::new(limits.memory_bytes, all, merges)),
             disk_manager: started.environment.disk_manager.clone(),
             cache_manager: started.environment.cache_manager.clone(),
             object_store_registry: started.environment.object_store_registry.clone(),
-        };
+        });
         // One thread a statement beside its host's, but where tables are read in parts.
         let crew = started.crews.take(parts.max(1))?;
         let parts = match limits.joins {
@@ -413,11 +414,12 @@ impl Engine {
             memory_bytes: limits.memory_bytes,
         }));
         steps.push(Arc::new(Watch(line.clone())));
+        steps.push(Arc::new(FitLoops::new(limits.joins, &environment)?));
         let state = SessionStateBuilder::new()
             .with_optimizer_rules(rules.collect())
             .with_physical_optimizer_rules(steps)
             .with_config(config)
-            .with_runtime_env(Arc::new(environment))
+            .with_runtime_env(environment)
             .build();
         Ok((crew, state))
     }
@@ -547,6 +549,9 @@ pub(crate) fn steps(plan: &dyn ExecutionPlan, depth: usize, done: bool, lines: &
     // It does nothing with rows.
     if let Some(wrapped) = plan.downcast_ref::<CooperativeExec>() {
         return steps(wrapped.input().as_ref(), depth, done, lines);
+    }
+    if let Some(wrapped) = plan.downcast_ref::<Within>() {
+        return steps(wrapped.input.as_ref(), depth, done, lines);
     }
     let mut line = "  ".repeat(depth);
     line.push_str(displayable(plan).one_line().to_string().trim_end());

@@ -8,7 +8,8 @@
 //!   that is left out has no partner.
 //! - K2 Rows are left out only where the join gives nothing for them, and nothing between scan and join makes anything else of a missing row ([`below`]): it
 //!   hands rows on by the one, or groups them by the key, and calls nothing that counts its calls.
-//! - K3 A plan is run once. One that runs parts of itself again (`WITH RECURSIVE`) has no sets: they would be those of the run before.
+//! - K3 What has sets is run once. They would be those of the run before where a plan runs parts of itself again: `WITH RECURSIVE`, and the left side of a join by nested loops that does not
+//!   fit into memory (`loops`). A part that has ended there twice would stand for one that has not ended.
 //!
 //! Concurrency: the parts of a left side note keys at the same time, scans ask from threads of their own. Who has noted the last key publishes the
 //! set ([`JoinKeys::part_ended`]).
@@ -17,7 +18,7 @@ use crate::scan::ReadRows;
 use arrow::array::{Array as _, ArrayRef, PrimitiveArray};
 use arrow::datatypes::{ArrowPrimitiveType, DataType, Int16Type, Int32Type, Int64Type};
 use datafusion::common::config::ConfigOptions;
-use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode, TreeNodeRecursion};
+use datafusion::common::tree_node::{TreeNode as _, TreeNodeRecursion};
 use datafusion::common::{JoinType, Result as Planned, Statistics};
 use datafusion::execution::{SendableRecordBatchStream, TaskContext};
 use datafusion::physical_expr::PhysicalExpr;
@@ -28,7 +29,7 @@ use datafusion::physical_plan::aggregates::AggregateExec;
 use datafusion::physical_plan::coalesce_partitions::CoalescePartitionsExec;
 use datafusion::physical_plan::coop::CooperativeExec;
 use datafusion::physical_plan::filter::FilterExec;
-use datafusion::physical_plan::joins::HashJoinExec;
+use datafusion::physical_plan::joins::{HashJoinExec, NestedLoopJoinExec};
 use datafusion::physical_plan::projection::ProjectionExec;
 use datafusion::physical_plan::recursive_query::RecursiveQueryExec;
 use datafusion::physical_plan::repartition::RepartitionExec;
@@ -177,7 +178,7 @@ impl PhysicalOptimizerRule for TellKeys {
         if recursive {
             return Ok(plan);
         }
-        plan.transform_up(told).data()
+        told_within(plan)
     }
 
     fn name(&self) -> &'static str {
@@ -189,10 +190,28 @@ impl PhysicalOptimizerRule for TellKeys {
     }
 }
 
+/// The plan with the keys of its joins told, where they may be (K3).
+fn told_within(plan: Arc<dyn ExecutionPlan>) -> Planned<Arc<dyn ExecutionPlan>> {
+    let looped = plan.is::<NestedLoopJoinExec>();
+    let (mut children, mut any) = (Vec::new(), false);
+    for (number, child) in plan.children().into_iter().enumerate() {
+        let told = match looped && number == 0 {
+            true => child.clone(),
+            false => told_within(child.clone())?,
+        };
+        any |= !Arc::ptr_eq(child, &told);
+        children.push(told);
+    }
+    told(match any {
+        true => with_children(&plan, children)?,
+        false => plan,
+    })
+}
+
 /// A join with its keys told, if it can be.
-fn told(plan: Arc<dyn ExecutionPlan>) -> Planned<Transformed<Arc<dyn ExecutionPlan>>> {
+fn told(plan: Arc<dyn ExecutionPlan>) -> Planned<Arc<dyn ExecutionPlan>> {
     let Some(join) = plan.downcast_ref::<HashJoinExec>() else {
-        return Ok(Transformed::no(plan));
+        return Ok(plan);
     };
     // K2. Of the others each right row comes out, with a partner or without; a NOT IN asks whether there is any right row.
     let leaves_out = matches!(
@@ -205,7 +224,7 @@ fn told(plan: Arc<dyn ExecutionPlan>) -> Planned<Transformed<Arc<dyn ExecutionPl
             | JoinType::RightSemi
     );
     if !leaves_out || join.null_aware {
-        return Ok(Transformed::no(plan));
+        return Ok(plan);
     }
     let (mut left, mut right) = (join.left().clone(), join.right().clone());
     let mut any = false;
@@ -233,8 +252,8 @@ fn told(plan: Arc<dyn ExecutionPlan>) -> Planned<Transformed<Arc<dyn ExecutionPl
         }
     }
     match any {
-        true => Ok(Transformed::yes(with_children(&plan, vec![left, right])?)),
-        false => Ok(Transformed::no(plan)),
+        true => with_children(&plan, vec![left, right]),
+        false => Ok(plan),
     }
 }
 

@@ -19,6 +19,7 @@ mod function;
 mod kept;
 mod keys;
 mod known;
+mod loops;
 mod memory;
 mod pushed;
 mod relation;

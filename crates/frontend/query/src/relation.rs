@@ -3,6 +3,7 @@
 use crate::aggregate::Aggregate;
 use crate::batch::{Batch, schema};
 use crate::error::{Error, Result};
+use crate::function::{KeyFunction, RowFunction};
 use crate::scan::{Rows, Scanned};
 use crate::term::{Column, Term};
 use crate::types::{Extent, Kind};
@@ -27,7 +28,7 @@ use vellum_row::{Type, Value, ValueRef};
 pub struct Symbols {
     last: Cell<u32>,
     /// The functions that make keys, by their type.
-    keys: RefCell<Vec<(Type, u32)>>,
+    keys: RefCell<Vec<(Type, u32, Arc<dyn RowFunction>)>>,
 }
 
 impl Symbols {
@@ -36,15 +37,16 @@ impl Symbols {
         self.last.get()
     }
 
-    /// The number of the function that makes keys of a type: one, so that equal keys are known to be.
-    pub(crate) fn key_of(&self, ty: Type) -> u32 {
+    /// The function that makes keys of a type, and its number: one, so that equal keys are known to be. A step that computes two of one name, and takes them for different ones, is none.
+    pub(crate) fn key_of(&self, ty: Type) -> (u32, Arc<dyn RowFunction>) {
         let mut keys = self.keys.borrow_mut();
-        if let Some((_, number)) = keys.iter().find(|(known, _)| *known == ty) {
-            return *number;
+        if let Some((_, number, function)) = keys.iter().find(|(known, ..)| *known == ty) {
+            return (*number, function.clone());
         }
         let number = self.next();
-        keys.push((ty, number));
-        number
+        let function: Arc<dyn RowFunction> = Arc::new(KeyFunction(ty));
+        keys.push((ty, number, function.clone()));
+        (number, function)
     }
 
     pub(crate) fn column(&self, kind: impl Into<Kind>) -> Column {

@@ -9,6 +9,7 @@ use crate::batch::{ColumnReader, readers as column_readers};
 use crate::crews::{STACK_BYTES, Taken};
 use crate::engine::{Flow, Host, LOOK, Line, Reader, Request, Requests, Shared, Tables, steps};
 use crate::error::{Error, Result};
+use crate::loops::reads_again;
 use crate::scan::{Scans, scans_of};
 use arrow::array::RecordBatch;
 use datafusion::common::Result as Planned;
@@ -298,8 +299,9 @@ async fn work(
     told: Told,
 ) -> Planned<Vec<String>> {
     let physical = state.create_physical_plan(&plan).await?;
-    let scans = scans_of(&physical);
-    line.shared.unread.store(scans, Ordering::Release);
+    // One more, which nobody reads, where a scan may begin anew behind its end: what is read then is of the same snapshot (NL2).
+    let unread = scans_of(&physical) + usize::from(reads_again(&physical));
+    line.shared.unread.store(unread, Ordering::Release);
     let mut stream = execute_stream(physical.clone(), state.task_ctx())?;
     let mut taken: Option<oneshot::Receiver<()>> = None;
     while let Some(batch) = stream.next().await {

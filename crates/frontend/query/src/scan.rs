@@ -27,7 +27,7 @@ use datafusion::physical_plan::{
 };
 use std::fmt;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicBool, Ordering};
 use tokio::sync::oneshot;
 use vellum_base::maps::HashMap;
 use vellum_row::Type;
@@ -129,6 +129,7 @@ impl TableProvider for Rows {
             statistics: Arc::new(statistics),
             properties: Arc::new(properties),
             asked: Vec::new(),
+            begun: begun(self.scanned.parts),
             metrics: ExecutionPlanMetricsSet::new(),
         }))
     }
@@ -150,7 +151,14 @@ pub(crate) struct ReadRows {
     properties: Arc<PlanProperties>,
     /// What is asked about each row before its columns are taken.
     asked: Vec<Asked>,
+    /// Whether its parts have been begun.
+    begun: Vec<AtomicBool>,
     metrics: ExecutionPlanMetricsSet,
+}
+
+/// Of so many parts, none of which has been begun.
+fn begun(parts: usize) -> Vec<AtomicBool> {
+    (0..parts).map(|_| AtomicBool::new(false)).collect()
 }
 
 impl ReadRows {
@@ -171,6 +179,7 @@ impl ReadRows {
             statistics: self.statistics.clone(),
             properties: self.properties.clone(),
             asked,
+            begun: begun(self.scanned.parts),
             metrics: ExecutionPlanMetricsSet::new(),
         })
     }
@@ -230,6 +239,11 @@ impl ExecutionPlan for ReadRows {
 
     fn execute(&self, partition: usize, _: Arc<TaskContext>) -> Planned<SendableRecordBatchStream> {
         let line = self.scanned.line.clone();
+        // Relaxed: whether it was counted before, which orders nothing.
+        let again = |begun: &AtomicBool| begun.swap(true, Ordering::Relaxed);
+        if self.begun.get(partition).is_some_and(again) {
+            line.shared.unread.fetch_add(1, Ordering::Relaxed);
+        }
         let scan = line.number();
         let kinds = self.columns.iter();
         let kinds = kinds.map(|column| self.scanned.kinds[*column]);
@@ -300,7 +314,7 @@ impl OpenScan {
 
 impl Drop for OpenScan {
     fn drop(&mut self) {
-        // Release: it is done with. What is read again counts as unread for ever.
+        // Release: it is done with. A stream counts once, and each further one of its part has been added.
         let unread = &self.line.shared.unread;
         let _ = unread.fetch_update(Ordering::Release, Ordering::Relaxed, |parts| {
             parts.checked_sub(1)

@@ -2,7 +2,7 @@
 
 use crate::batch::single;
 use crate::error::{Error, Result};
-use crate::function::{KeyFunction, RowFunction, known};
+use crate::function::{RowFunction, known};
 use crate::relation::{Relation, Symbols};
 use crate::types::{DIGITS_MAX, Extent, Kind, data_type, is_plain};
 use arrow::datatypes::Field;
@@ -216,14 +216,8 @@ impl Term {
             return self;
         }
         let kind = self.kind();
-        let function = Arc::new(KeyFunction(self.ty));
-        let func = known(
-            symbols.key_of(self.ty),
-            function,
-            &[kind],
-            Type::Bytea,
-            false,
-        );
+        let (number, function) = symbols.key_of(self.ty);
+        let func = known(number, function, &[kind], Type::Bytea, false);
         let args = vec![self.expr];
         Self::new(
             Expr::ScalarFunction(ScalarFunction { func, args }),

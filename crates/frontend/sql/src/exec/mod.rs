@@ -27,8 +27,8 @@ mod room;
 mod scan;
 mod select;
 mod set_rows;
-pub(crate) use set_rows::SetRows;
 mod system;
+mod within;
 
 pub(crate) use distinct::DistinctRows;
 pub(crate) use foreign::no_target;
@@ -37,6 +37,7 @@ pub(crate) use partial::{Partial, Squares, arrays_saved};
 pub(crate) use pieces::Place;
 pub(crate) use room::{Account, Room};
 pub(crate) use scan::{TableScan, no_step};
+pub(crate) use set_rows::SetRows;
 pub(crate) use system::KeptRows;
 
 use crate::catalog::{Catalog, Published};
@@ -47,20 +48,21 @@ use crate::expr::{
 };
 use crate::general::Stands;
 use crate::lock::HeldLocks;
-use crate::plan::{Program, ProgramKind, Select, SetCall, Subquery, SubqueryKind, Writing};
+use crate::plan::{Program, ProgramKind, SetCall, Subquery, SubqueryKind, Writing};
 use crate::rows::Shape;
 use crate::session::{Open, Waiting};
 use crate::sqlstate;
 use foreign::Due;
 use std::cell::{Cell, RefCell};
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::collections::{BTreeMap, VecDeque};
 use std::rc::Rc;
 use std::sync::Arc;
 use system::SystemRows;
 use vellum::{Database, OwnWrites, Transaction};
 use vellum_base::maps::{HashMap, HashSet};
-use vellum_row::{Array, ArrayRef, Type, Value, ValueRef, send};
+use vellum_row::{Array, ArrayRef, Type, Value, ValueRef};
 use vellum_sync::atomic::AtomicUsize;
+use within::Planned;
 
 /// Whether more rows are wanted.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -147,29 +149,6 @@ pub(crate) struct Run<'r, 'w> {
     pub(crate) place: Option<&'r Place>,
     /// The same of operators: until the query has begun, as queries within it are run to their end.
     pub(crate) stands: Cell<Option<&'r Stands>>,
-}
-
-/// What is known of queries that are planned for each row.
-#[derive(Debug, Default)]
-struct Planned {
-    /// Values of subqueries, by what they depend on.
-    by_values: BTreeMap<Vec<u8>, Value>,
-    bytes: usize,
-    /// Addresses of queries that there is no plan for with their subqueries as joins. One that is mistaken for another takes longer, no more.
-    unplanned: BTreeSet<usize>,
-}
-
-impl Planned {
-    /// Bytes that a statement keeps of them: beyond these they are planned again.
-    const BYTES_MAX: usize = 1 << 20;
-
-    fn keep(&mut self, key: Vec<u8>, value: &Value) {
-        let bytes = key.len() + bytes_of(value);
-        if self.bytes + bytes <= Self::BYTES_MAX {
-            self.bytes += bytes;
-            self.by_values.insert(key, value.clone());
-        }
-    }
 }
 
 /// How many times `work_mem` the lists of subqueries may have: what the kept sides of joins have, which they stand for.
@@ -663,84 +642,6 @@ impl<'r, 'w> Run<'r, 'w> {
             };
             SqlError::new(state, format!("{what} must not be negative"))
         })
-    }
-}
-
-impl Run<'_, '_> {
-    /// Whether there was no plan for a query, earlier in this statement, with its subqueries as joins.
-    pub(crate) fn is_known_unplanned(&self, select: &Select) -> bool {
-        let at = std::ptr::from_ref(select).addr();
-        self.planned.borrow().unplanned.contains(&at)
-    }
-
-    pub(crate) fn note_unplanned(&self, select: &Select) {
-        let at = std::ptr::from_ref(select).addr();
-        self.planned.borrow_mut().unplanned.insert(at);
-    }
-
-    /// A subquery's number and the values, in their binary form, of all that it depends on; `None` if it may return something else each time. Texts of floats tell fewer of them apart.
-    fn values_read(&self, subquery: &Subquery, frame: &Frame<'_>) -> Result<Option<Vec<u8>>> {
-        let Some(places) = subquery.select.depends_on() else {
-            return Ok(None);
-        };
-        let mut key = subquery.number.to_be_bytes().to_vec();
-        for (level, table, position) in places {
-            let column = match level.checked_sub(1) {
-                Some(0) | None => Expr::Column { table, position },
-                Some(level) => Expr::Outer {
-                    level,
-                    table,
-                    position,
-                },
-            };
-            let value = column.eval(frame)?;
-            let at = key.len();
-            key.extend([0; 5]);
-            if !value.as_ref().is_null() {
-                send(value.as_ref(), &mut key)?;
-                let length = u32::try_from(key.len() - at).unwrap_or(u32::MAX);
-                key[at + 1..at + 5].copy_from_slice(&length.to_be_bytes());
-                key[at] = 1;
-            }
-        }
-        Ok(Some(key))
-    }
-}
-
-impl Queries for Run<'_, '_> {
-    fn run_within(&self, subquery: &Subquery, frame: &Frame<'_>) -> Result<Returned> {
-        self.step()?;
-        let within = self.within(frame);
-        // Programs are at hand, and run at once.
-        let plans = subquery
-            .select
-            .general
-            .is_some_and(|reason| !reason.has_program());
-        let key = match plans {
-            true => self.values_read(subquery, frame)?,
-            false => None,
-        };
-        let Some(key) = key else {
-            return within.answer(subquery);
-        };
-        let known = self.planned.borrow().by_values.get(&key).cloned();
-        if let Some(known) = known {
-            return Ok(Returned::Value(known));
-        }
-        let returned = within.answer(subquery)?;
-        if let Returned::Value(value) = &returned {
-            self.planned.borrow_mut().keep(key, value);
-        }
-        Ok(returned)
-    }
-
-    fn run_once(&self, subquery: &Subquery) -> Result<Returned> {
-        self.subquery(subquery)
-    }
-
-    fn keep_list(&self, bytes: usize) -> Result<Option<Account>> {
-        let account = self.keep_listed(bytes)?;
-        Ok(self.outer.is_none().then_some(account))
     }
 }
 

@@ -214,7 +214,7 @@ pub(super) fn any_subquery(expr: &Expr, asked: &mut dyn FnMut(u16, bool) -> bool
 }
 
 /// Whether running a subquery cannot fail, as far as can be seen.
-fn is_sure(subquery: &Subquery) -> bool {
+pub(super) fn is_sure(subquery: &Subquery) -> bool {
     let select = &subquery.select;
     let one_row = match &select.body {
         Body::From {

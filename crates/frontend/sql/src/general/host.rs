@@ -40,6 +40,8 @@ pub(super) enum SourceRows {
 pub(super) struct Sources<'t> {
     pub scans: Vec<SourceRows>,
     pub asked: Vec<AskedFor<'t>>,
+    /// Whether a subquery became a join, and may fail (G8).
+    pub joins_unsure: bool,
 }
 
 /// An open scan.

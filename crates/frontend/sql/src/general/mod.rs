@@ -6,6 +6,10 @@
 //! A subquery that reads the query around it becomes a join where DataFusion knows one; where it knows none, the query is planned
 //! again with that subquery as a function that is asked for each row ([`Subqueries::Asked`]).
 //!
+//! Invariants:
+//! - G8 A join computes a subquery also for keys that no row asks for. So a query that fails with what a value is (`22…`), with a subquery in a join that may fail, is run again as if there were no
+//!   plan, unless a row was told: what fails then would have failed row by row.
+//!
 //! Not here: which queries come here (`plan`: [`Select::general`]).
 
 mod correlated;
@@ -30,7 +34,7 @@ pub(crate) use translate::STEPS_MAX;
 use crate::error::{Result, SqlError};
 use crate::exec::{Each, Flow, Run};
 use crate::expr::{Explain, Out};
-use crate::plan::Select;
+use crate::plan::{General, Select};
 use crate::sqlstate;
 use host::{Sources, StatementHost};
 use standing::{LeftOpen, Standing};
@@ -112,13 +116,35 @@ impl Run<'_, '_> {
                 memory_bytes,
                 joins,
             };
+            let mut before = None;
             if !self.is_known_unplanned(select) {
-                match self.general_with(select, Subqueries::Joined, limits, stands, &mut each) {
+                let tried = Tried::new(Subqueries::Joined);
+                match self.general_with(select, &tried, limits, stands, &mut each) {
                     Err(Error::Unplanned(_)) => self.note_unplanned(select),
+                    // G8. Not noted: other rows may have other values.
+                    Err(error)
+                        if tried.may_fail.get()
+                            && !heard.get()
+                            && is_of_value(&error)
+                            && !select.is_volatile() =>
+                    {
+                        self.set_room(room);
+                        before = Some(error);
+                    }
                     done => return done,
                 }
             }
-            self.general_with(select, Subqueries::Asked, limits, stands, &mut each)
+            let tried = Tried::new(Subqueries::Asked);
+            let done = self.general_with(select, &tried, limits, stands, &mut each);
+            match (done, before) {
+                // A program asks row by row, too.
+                (Err(Error::Unplanned(_)), Some(error))
+                    if !select.general.is_some_and(General::has_program) =>
+                {
+                    Err(error)
+                }
+                (done, _) => done,
+            }
         };
         let mut done = run(Joins::Hashed, room.memory);
         let more = room.memory.saturating_mul(JOIN_MEMORY).max(AGAIN_LEAST);
@@ -141,17 +167,18 @@ impl Run<'_, '_> {
     fn general_with(
         &self,
         select: &Select,
-        subqueries: Subqueries,
+        tried: &Tried,
         limits: Limits,
         stands: Option<&Stands>,
         each: &mut Each<'_>,
     ) -> std::result::Result<Flow, Error> {
         let (line, requests) = Line::new();
-        let mut translation = Translation::new(self, line.clone(), subqueries);
+        let mut translation = Translation::new(self, line.clone(), tried.subqueries);
         translation.in_order |= select.shows_order();
         let relation = translation.top(select).map_err(failed)?;
         let relation = relation.readable(&translation.symbols)?;
         let sources = translation.into_sources();
+        tried.may_fail.set(sources.joins_unsure);
         let parted = sources.parted();
         let parts = match parted.iter().any(Option::is_some) {
             true => self.queries.parts(),
@@ -169,7 +196,7 @@ impl Run<'_, '_> {
         let left = LeftOpen::default();
         let readers = parts::readers(self.engine, shared.as_ref(), &parted, parts, &left);
         let readers = readers.map_err(failed)?;
-        let Sources { scans, asked } = sources;
+        let Sources { scans, asked, .. } = sources;
         if let Some(stands) = stands.filter(|_| asked.is_empty()) {
             let line = (requests, line);
             let running = self.queries.start(&relation, line, limits, readers.len())?;
@@ -232,6 +259,36 @@ impl Run<'_, '_> {
             running.serve(&mut host, Vec::new())?;
         }
         Ok(host.flow())
+    }
+}
+
+/// A way in which a query is run.
+struct Tried {
+    subqueries: Subqueries,
+    /// Whether a subquery became a join, and may fail.
+    may_fail: Cell<bool>,
+}
+
+impl Tried {
+    fn new(subqueries: Subqueries) -> Self {
+        let may_fail = Cell::new(false);
+        Self {
+            subqueries,
+            may_fail,
+        }
+    }
+}
+
+/// Whether a function failed with what its values are.
+fn is_of_value(error: &Error) -> bool {
+    let Error::Failed(failure) = error else {
+        return false;
+    };
+    let own = failure.downcast_ref::<SqlError>().map(SqlError::sqlstate);
+    let row = failure.downcast_ref::<vellum_row::SqlError>();
+    match own.or_else(|| row.map(vellum_row::SqlError::state)) {
+        Some(state) => state.class() == "22",
+        None => failure.downcast_ref::<Error>().is_some_and(is_of_value),
     }
 }
 

@@ -12,14 +12,14 @@
 
 use super::correlated::{columns_of, joins};
 use super::function::{Asked, AskedFor, AskedOf, Evaluated, Test};
-use super::guards::any_subquery;
+use super::guards::{any_subquery, is_sure};
 use super::shape::{decimal, has_subquery, operation, places_read, type_of};
 use super::translate::{Level, Subqueries, Translation};
 use crate::error::{Result, SqlError};
 use crate::expr::{Comparison, Expr, Returned, RowSet, RowTest, RowsFrom};
-use crate::plan::{Select, Subquery, SubqueryKind};
+use crate::plan::{Subquery, SubqueryKind};
 use std::sync::Arc;
-use vellum_query::{Comparison as Compared, Term};
+use vellum_query::{Comparison as Compared, Relation, Term};
 use vellum_row::arithmetic::Operator;
 use vellum_row::{Type, Value};
 
@@ -618,16 +618,22 @@ impl<'t> Translation<'t, '_, '_> {
         let joined = self.subqueries == Subqueries::Joined;
         match subquery.kind {
             // A join knows whether there is a row, not how many.
-            SubqueryKind::Exists if joined && joins(subquery) && has_some(&subquery.select) => {
-                let relation = self.inner(&subquery.select)?;
+            SubqueryKind::Exists if joined && joins(subquery) && subquery.select.has_some() => {
+                let relation = self.joined(subquery)?;
                 Ok(Some(Term::exists(relation, false)))
             }
             SubqueryKind::Scalar if joined && joins(subquery) => {
-                let relation = self.inner(&subquery.select)?;
+                let relation = self.joined(subquery)?;
                 Ok(Some(Term::scalar(relation).map_err(super::told)?))
             }
             _ => self.asked(subquery, ty).map(Some),
         }
+    }
+
+    /// The rows of a subquery that becomes a join.
+    fn joined(&mut self, subquery: &'t Subquery) -> Result<Relation> {
+        self.sources.joins_unsure |= subquery.select.correlated && !is_sure(subquery);
+        self.inner(&subquery.select)
     }
 
     fn in_subquery(
@@ -657,7 +663,7 @@ impl<'t> Translation<'t, '_, '_> {
             }
         }
         let operand = self.term(operand, ty, subs)?;
-        let relation = self.inner(&subquery.select)?;
+        let relation = self.joined(subquery)?;
         let found = Term::is_in(&self.symbols, operand, relation, negated);
         found.map(Some).map_err(super::told)
     }
@@ -743,16 +749,6 @@ fn no_column(error: SqlError) -> Result<Option<Term>> {
         return Ok(None);
     }
     Err(error)
-}
-
-/// Whether a query that has a row without its limits has one with them.
-fn has_some(select: &Select) -> bool {
-    let limit = match &select.limit {
-        None => true,
-        Some(Expr::Const(value)) => value.is_null() || value.as_ref().as_i64() > Some(0),
-        Some(_) => false,
-    };
-    limit && select.offset.is_none()
 }
 
 fn reads_columns(expr: &Expr) -> bool {

@@ -6,6 +6,7 @@ mod apart;
 mod arbiter;
 mod around;
 mod assign;
+mod by_keys;
 mod change;
 mod declared;
 mod explain;
@@ -36,12 +37,14 @@ mod set_function;
 mod sets;
 mod sets_behind;
 mod through;
+mod unread;
 mod updatable;
 mod value_sets;
 mod with_order;
 mod writing;
 
 pub(crate) use arbiter::{Arbiters, Asked};
+pub(crate) use by_keys::ByKeys;
 pub(crate) use change::{
     ByJoin, Conflict, ConflictAction, Delete, Given, Insert, InsertSource, Update, column_position,
 };
@@ -203,6 +206,8 @@ pub(crate) struct Subquery {
     pub number: u64,
     pub kind: SubqueryKind,
     pub select: Select,
+    /// Made when it is asked for first.
+    by_keys: OnceLock<Option<Box<ByKeys>>>,
 }
 
 impl Clone for Subquery {
@@ -219,6 +224,7 @@ impl Subquery {
             number: NUMBERS.fetch_add(1, Ordering::Relaxed),
             kind,
             select,
+            by_keys: OnceLock::new(),
         }
     }
 }
@@ -282,11 +288,15 @@ pub(crate) fn compile<'c>(
         });
     }
     let writing::Bound {
-        kind,
+        mut kind,
         columns,
         returns,
     } = binder.top_statement(statement)?;
-    let with = std::mem::take(&mut binder.writings);
+    let mut with = std::mem::take(&mut binder.writings);
+    for writing in &mut with {
+        unread::drop_unread(&mut writing.kind, &mut writing.subqueries);
+    }
+    unread::drop_unread(&mut kind, &mut binder.subqueries);
     let mut keys = ForeignTables::default();
     if !with.is_empty() {
         let kinds = with.iter().map(|writing| &writing.kind).chain([&kind]);

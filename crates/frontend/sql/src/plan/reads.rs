@@ -15,6 +15,21 @@ pub(crate) fn columns_read(expr: &Expr, subqueries: &[Subquery], each: &mut dyn 
     Reads::new(each).expression(expr, subqueries);
 }
 
+/// Calls `each` with the table and the position of every column that a query reads of its own tables, wherever in it.
+pub(super) fn columns_of_own(select: &Select, each: &mut dyn FnMut(u16, u16)) {
+    let mut reads = Reads::new(each);
+    reads.own_alone = true;
+    reads.select(select);
+}
+
+/// Whether an expression may have another value each time, or does something twice then; its subqueries included.
+pub(super) fn draws(expr: &Expr, subqueries: &[Subquery]) -> bool {
+    let mut nothing = |_, _| {};
+    let mut reads = Reads::new(&mut nothing);
+    reads.expression(expr, subqueries);
+    reads.volatile || reads.locks
+}
+
 /// Whether an expression reads no table from number `from` on.
 pub(crate) fn reads_before(expr: &Expr, subqueries: &[Subquery], from: u16) -> bool {
     let mut before = true;
@@ -33,6 +48,8 @@ pub(crate) fn reads_from(expr: &Expr, subqueries: &[Subquery], from: u16) -> boo
 struct Reads<'e> {
     depth: u16,
     each: &'e mut dyn FnMut(u16, u16),
+    /// A query in FROM of the one that is asked about has columns of its own, which are not that one's, and sees none of these.
+    own_alone: bool,
     /// Whether two evaluations of something that it came by may differ.
     volatile: bool,
     /// Whether a query that it came by locks rows.
@@ -46,6 +63,7 @@ impl<'e> Reads<'e> {
         Self {
             depth: 0,
             each,
+            own_alone: false,
             volatile: false,
             locks: false,
             around: BTreeSet::new(),
@@ -168,6 +186,8 @@ impl<'e> Reads<'e> {
             self.expression(expr, subs);
         }
         match &source.kind {
+            SourceKind::Query(_) | SourceKind::Recursive(_)
+                if self.own_alone && self.depth == 0 => {}
             // What the path compares with stands in the conditions.
             SourceKind::Table { .. }
             | SourceKind::System(_)
