@@ -27,6 +27,7 @@ mod foreign;
 mod forms;
 mod gates;
 mod general;
+mod given_back;
 mod hints;
 mod identity;
 mod indexes;
