@@ -47,7 +47,7 @@ impl Ddl<'_> {
             }
             return Ok(tag);
         }
-        let relation = self.table_alone(&alter.name)?;
+        let relation = self.table_alone(&alter.name, Self::check_owner)?;
         let renames = matches!(operation, Some(Operation::RenameTable { .. }));
         if what == Altered::Index && !renames {
             let message = format!("\"{}\" is not an index", relation.name);
@@ -57,7 +57,6 @@ impl Ddl<'_> {
             let message = format!("\"{}\" is not a view", relation.name);
             return Err(SqlError::new(sqlstate::WRONG_OBJECT_TYPE, message));
         }
-        self.check_owner(&relation)?;
         match (operation, clauses, &relation.kind) {
             (None, [Clause::Schema(schema)], Kind::Sequence(_)) => {
                 self.move_sequence(&relation, schema)?;
@@ -185,8 +184,7 @@ impl Ddl<'_> {
         let (_, name) = crate::bind::object_name(name)?;
         let found = self.open.catalog.1.relation(table).cloned();
         let relation = found.ok_or_else(|| SqlError::internal("an index without table"))?;
-        self.check_owner(&relation)?;
-        let relation = self.alone(&relation)?;
+        let relation = self.alone_if(&relation, Self::check_owner)?;
         let definition = relation.table();
         let mut next = definition
             .ok_or_else(|| SqlError::internal("no table"))?

@@ -401,8 +401,7 @@ impl Ddl<'_> {
         {
             return self.rename_index(table, index, operation).map(|()| tag);
         }
-        let mut relation = self.table_alone(&alter.name)?;
-        self.check_owner(&relation)?;
+        let mut relation = self.table_alone(&alter.name, Self::check_owner)?;
         if !alter.operations.iter().all(only_names) {
             self.check_not_pending(&relation, "ALTER TABLE")?;
             // Before rows are written (`gates`).

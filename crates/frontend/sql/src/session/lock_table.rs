@@ -77,6 +77,10 @@ impl Session {
         };
         let waiting = (!nowait).then_some(&mut waiting);
         if open.enter(&shared, relation.oid, mode, waiting)? {
+            if open.look_at_rights(&shared) {
+                // It has waited.
+                self.check_may_lock(relation.oid, said)?;
+            }
             return Ok(true);
         }
         // With the gate in hand: nobody changes it any more.

@@ -16,6 +16,7 @@ mod corpus;
 mod cursors;
 mod deferred;
 mod definitions;
+mod denied;
 mod direct;
 mod domains;
 mod drops;
