@@ -94,6 +94,7 @@ impl Ddl<'_> {
     /// # Errors
     /// `3F000`.
     pub(super) fn find_type(&self, name: &ast::ObjectName) -> Result<Option<NamedType>> {
+        self.check_place(name)?;
         let (schema, base) = crate::bind::object_name(name)?;
         let names = self.binder().type_names();
         let built_in = match schema.as_deref() {

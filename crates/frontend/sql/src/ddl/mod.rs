@@ -371,6 +371,7 @@ impl Ddl<'_> {
         word: &str,
         if_exists: bool,
     ) -> Result<Option<Object>> {
+        self.check_place(name)?;
         let Some(named) = self.binder().named(name)? else {
             let (schema, shown) = crate::bind::object_name(name)?;
             if if_exists {

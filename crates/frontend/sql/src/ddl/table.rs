@@ -392,6 +392,7 @@ impl Ddl<'_> {
             }
             _ => {}
         }
+        self.check_place(&alter.name)?;
         if self.binder().named(&alter.name)?.is_none() && alter.if_exists {
             self.skip_missing(&alter.name)?;
             return Ok(tag);

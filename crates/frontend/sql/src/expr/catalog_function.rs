@@ -36,6 +36,8 @@ pub(crate) enum CatalogFunction {
     ColumnIsUpdatable,
     ConstraintDefinition,
     CurrentQuery,
+    ReloadConf,
+    ResetStatistics,
     CurrentSchemas,
     ClientEncoding,
     DatabaseEncoding,
@@ -465,6 +467,8 @@ impl CatalogFunction {
                 | Self::ListeningChannels
                 | Self::Notify
                 | Self::NotifyQueueUsage
+                | Self::ReloadConf
+                | Self::ResetStatistics
         )
     }
 

@@ -69,8 +69,8 @@ pub(super) static FUNCTIONS: [CatalogEntry; 65] = [
     entry(2260, "has_function_privilege", "text text", "bool", F::HasFunctionPrivilege),
     entry(2261, "has_function_privilege", "oid text", "bool", F::HasFunctionPrivilege),
     entry(817, "current_query", "", "text", F::CurrentQuery),
-    entry(2621, "pg_reload_conf", "", "bool", F::AlwaysTrue),
-    entry(2274, "pg_stat_reset", "", "void", F::EmptyText),
+    entry(2621, "pg_reload_conf", "", "bool", F::ReloadConf),
+    entry(2274, "pg_stat_reset", "", "void", F::ResetStatistics),
 ];
 
 /// An element is searched for in an array of several dimensions.

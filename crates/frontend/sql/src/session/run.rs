@@ -234,7 +234,7 @@ impl Session {
     }
 
     fn find_search_path(&self) -> Arc<[Oid]> {
-        let image = self.image();
+        let (image, rights) = (self.image(), self.rights());
         let path = self.settings.get("search_path").unwrap_or_default();
         let names = crate::names::list(&path).unwrap_or_default();
         let mut oids = vec![];
@@ -256,8 +256,10 @@ impl Session {
             } else {
                 &name
             };
+            // What it may not look into is not there, as in PostgreSQL.
             if let Some(namespace) = image.namespace(name)
                 && !oids.contains(&namespace.oid)
+                && rights.allows_in_schema(&self.options.user, namespace, false)
             {
                 oids.push(namespace.oid);
             }

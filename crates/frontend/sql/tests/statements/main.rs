@@ -41,6 +41,7 @@ mod line_ends;
 mod lists;
 mod loads;
 mod locks;
+mod looked_into;
 mod nested;
 mod notices;
 mod numbers;
