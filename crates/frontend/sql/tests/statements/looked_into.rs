@@ -147,3 +147,23 @@ fn regress_what_superusers_may_see_and_do_is_refused_others() {
     assert_eq!(w.ok(shown), "t");
     assert_eq!(owner.ok(shown), "f");
 }
+
+/// Symptom: `-1`, which is none and the default, was `42601`.
+#[test]
+fn regress_connection_limit_may_be_minus_one() {
+    let mut client = Client::new();
+    let limit = "select rolconnlimit from pg_roles where rolname = 'q'";
+    client.ok("create role q login connection limit 5 valid until '2030-01-01'");
+    assert_eq!(client.ok(limit), "5");
+    for sql in [
+        "alter role q connection limit -1",
+        "alter role q valid until '2031-01-01' connection limit - 1 nologin",
+        "drop role q; create user q with connection limit -1 password 'x'",
+        "drop role q; create role q valid until 'infinity' connection limit -1; comment on role q is 'a'",
+    ] {
+        client.ok("alter role q connection limit 5");
+        client.ok(sql);
+        assert_eq!(client.ok(limit), "-1", "{sql}");
+    }
+    assert_eq!(client.state("alter role q connection limit -2"), "22023");
+}
