@@ -5,7 +5,9 @@
 //!
 //! Invariants:
 //! - H1 At most [`CONNECTIONS_MAX`] connections are open, each for at most [`CONNECTION_TIME`]: who sends half a request, or nothing, takes no descriptors from
-//!   clients of the database. Others wait in the system's queue.
+//!   clients of the database.
+//! - H2 Nobody who sends half a request, or nothing, keeps others from being answered: whoever comes is taken up at once, and where there is no room the one that came first
+//!   goes. So a probe that asks when it has come is answered, whatever others there are.
 
 use crate::exposition;
 use crate::health::reason;
@@ -15,6 +17,7 @@ use axum::extract::State;
 use axum::http::{StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
+use std::collections::VecDeque;
 use std::io;
 use std::net::{SocketAddr, TcpListener};
 use std::pin::{Pin, pin};
@@ -24,13 +27,17 @@ use std::thread::{self, JoinHandle};
 use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
-use tokio::sync::{OwnedSemaphorePermit, Semaphore, oneshot};
-use tokio::time::Sleep;
+use tokio::sync::oneshot;
+use tokio::time::{Instant, Sleep};
 
 /// Connections at once.
-pub const CONNECTIONS_MAX: usize = 32;
+pub const CONNECTIONS_MAX: usize = 64;
 /// How long one stays, however many requests it is used for.
 const CONNECTION_TIME: Duration = Duration::from_secs(5);
+/// How long one stays that has not sent a whole request.
+const REQUEST_TIME: Duration = Duration::from_secs(2);
+/// What the head of a request ends with.
+const HEAD_END: &[u8] = b"\r\n\r\n";
 
 /// The thread; dropping it ends it.
 #[derive(Debug)]
@@ -58,7 +65,8 @@ impl Http {
         let serve = async move {
             let listener = Few {
                 listener: tokio::net::TcpListener::from_std(listener)?,
-                room: Arc::new(Semaphore::new(CONNECTIONS_MAX)),
+                open: VecDeque::new(),
+                request_time: REQUEST_TIME,
             };
             tokio::select! {
                 served = axum::serve(listener, router) => served,
@@ -93,7 +101,34 @@ impl Drop for Http {
 /// A listener with few connections at once (H1).
 struct Few {
     listener: tokio::net::TcpListener,
-    room: Arc<Semaphore>,
+    /// Of each connection, in the order in which they came: dropped, it has the connection end.
+    open: VecDeque<oneshot::Sender<()>>,
+    request_time: Duration,
+}
+
+impl Few {
+    /// Room for one more, for which the oldest goes where there is none (H2).
+    async fn take(&mut self, stream: TcpStream) -> Brief {
+        self.open.retain(|own| !own.is_closed());
+        let is_full = self.open.len() >= CONNECTIONS_MAX;
+        if is_full {
+            self.open.pop_front();
+        }
+        let (stays, pushed_out) = oneshot::channel();
+        self.open.push_back(stays);
+        if is_full {
+            // It gives its descriptor back before the next one comes.
+            tokio::task::yield_now().await;
+        }
+        let begun = Instant::now();
+        Brief {
+            stream,
+            begun,
+            end: Box::pin(tokio::time::sleep_until(begun + self.request_time)),
+            pushed_out: Some(pushed_out),
+            head: 0,
+        }
+    }
 }
 
 impl axum::serve::Listener for Few {
@@ -102,19 +137,8 @@ impl axum::serve::Listener for Few {
 
     async fn accept(&mut self) -> (Brief, SocketAddr) {
         loop {
-            let Ok(place) = self.room.clone().acquire_owned().await else {
-                // Nobody closes it.
-                return std::future::pending().await;
-            };
             match self.listener.accept().await {
-                Ok((stream, address)) => {
-                    let brief = Brief {
-                        stream,
-                        end: Box::pin(tokio::time::sleep(CONNECTION_TIME)),
-                        _place: place,
-                    };
-                    return (brief, address);
-                }
+                Ok((stream, address)) => return (self.take(stream).await, address),
                 Err(error) => {
                     tracing::warn!(%error, "cannot accept a connection over HTTP");
                     tokio::time::sleep(Duration::from_secs(1)).await;
@@ -128,16 +152,42 @@ impl axum::serve::Listener for Few {
     }
 }
 
-/// A connection that ends at a moment (H1).
+/// A connection that ends at a moment (H1), or when another one needs its room (H2).
 struct Brief {
     stream: TcpStream,
+    begun: Instant,
     end: Pin<Box<Sleep>>,
-    _place: OwnedSemaphorePermit,
+    /// None: another one has its room.
+    pushed_out: Option<oneshot::Receiver<()>>,
+    /// How much of [`HEAD_END`] was read last; all of it: a request has come.
+    head: usize,
 }
 
 impl Brief {
-    /// An error once its time is over; until then whoever asks is woken when it is.
+    /// Looks at what was read for the end of the first request's head: the connection has its time from then on.
+    fn note_read(&mut self, bytes: &[u8]) {
+        for byte in bytes {
+            if self.head == HEAD_END.len() {
+                return;
+            }
+            self.head = match HEAD_END.get(self.head) {
+                Some(next) if next == byte => self.head + 1,
+                _ => usize::from(HEAD_END.first() == Some(byte)),
+            };
+        }
+        if self.head == HEAD_END.len() {
+            let end = self.begun + CONNECTION_TIME;
+            self.end.as_mut().reset(end);
+        }
+    }
+
+    /// An error once its time is over, or its room another's; until then whoever asks is woken when it is.
     fn check(&mut self, context: &mut Context<'_>) -> io::Result<()> {
+        let waits = self.pushed_out.as_mut();
+        if waits.is_none_or(|waits| Pin::new(waits).poll(context).is_ready()) {
+            self.pushed_out = None;
+            return Err(io::ErrorKind::ConnectionAborted.into());
+        }
         match self.end.as_mut().poll(context) {
             Poll::Ready(()) => Err(io::ErrorKind::TimedOut.into()),
             Poll::Pending => Ok(()),
@@ -152,7 +202,12 @@ impl AsyncRead for Brief {
         into: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
         self.check(context)?;
-        pin!(&mut self.stream).poll_read(context, into)
+        let before = into.filled().len();
+        let read = pin!(&mut self.stream).poll_read(context, into);
+        if self.head < HEAD_END.len() {
+            self.note_read(into.filled().get(before..).unwrap_or_default());
+        }
+        read
     }
 }
 
@@ -200,4 +255,93 @@ async fn health(State(shared): State<Weak<Shared>>) -> Response {
 
 fn gone() -> Response {
     (StatusCode::SERVICE_UNAVAILABLE, "stopping\n").into_response()
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(
+        clippy::unwrap_used,
+        clippy::indexing_slicing,
+        reason = "a test may panic"
+    )]
+    use super::*;
+    use std::future::poll_fn;
+    use std::io::Write;
+
+    async fn read(brief: &mut Brief) -> io::Result<usize> {
+        let mut room = [0; 64];
+        let mut into = ReadBuf::new(&mut room);
+        poll_fn(|context| Pin::new(&mut *brief).poll_read(context, &mut into)).await?;
+        Ok(into.filled().len())
+    }
+
+    async fn few() -> (Few, SocketAddr) {
+        let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = listener.local_addr().unwrap();
+        let few = Few {
+            listener,
+            open: VecDeque::new(),
+            request_time: Duration::from_secs(3600),
+        };
+        (few, address)
+    }
+
+    fn run(test: impl Future<Output = ()>) {
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_io()
+            .enable_time()
+            .build();
+        runtime.unwrap().block_on(test);
+    }
+
+    #[test]
+    fn regress_where_there_is_no_room_the_oldest_goes() {
+        run(async {
+            let (mut few, address) = few().await;
+            let (mut clients, mut taken) = (Vec::new(), Vec::new());
+            for number in 0..CONNECTIONS_MAX + 3 {
+                let mut client = std::net::TcpStream::connect(address).unwrap();
+                client.write_all(b"GET /me").unwrap();
+                clients.push(client);
+                taken.push(axum::serve::Listener::accept(&mut few).await.0);
+                if number == 1 {
+                    // Who has gone takes no room.
+                    drop(taken.remove(0));
+                }
+            }
+            for (number, brief) in taken.iter_mut().enumerate() {
+                if number >= 2 {
+                    assert_eq!(read(brief).await.unwrap(), 7, "{number}");
+                    continue;
+                }
+                // However often it is asked.
+                for _ in 0..2 {
+                    let error = read(brief).await.unwrap_err();
+                    assert_eq!(error.kind(), io::ErrorKind::ConnectionAborted);
+                }
+            }
+        });
+    }
+
+    #[test]
+    fn a_whole_request_gives_a_connection_its_time() {
+        run(async {
+            let (mut few, address) = few().await;
+            for (text, whole) in [
+                ("GET / HTTP/1.1\r\nHost: x\r\n\r\n", true),
+                ("GET / HTTP/1.1\r\n\r\r\n\r\n", true),
+                ("GET / HTTP/1.1\r\nHost: x\r\n", false),
+                ("\r\n\r\r\n", false),
+            ] {
+                let _client = std::net::TcpStream::connect(address).unwrap();
+                let mut brief = axum::serve::Listener::accept(&mut few).await.0;
+                // As it comes: in pieces.
+                for byte in text.as_bytes() {
+                    brief.note_read(&[*byte]);
+                }
+                let most = brief.begun + CONNECTION_TIME;
+                assert_eq!(brief.end.deadline() <= most, whole, "{text:?}");
+            }
+        });
+    }
 }

@@ -165,6 +165,30 @@ fn what_has_no_place_among_the_data_of_a_copy_ends_the_connection() {
     assert_eq!(raw.kinds(), "HcC", "nothing was copied");
 }
 
+/// Symptom: the client was asked for rows, or told that some come, and only then that it has no right.
+#[test]
+fn regress_a_copy_that_is_refused_has_not_begun() {
+    let world = World::trusting();
+    let mut owner = world.raw();
+    assert!(
+        !owner
+            .answers("create role ann login; create table t (a int)")
+            .contains('E')
+    );
+    let mut raw = crate::support::Raw::new(world.address());
+    raw.log_in("ann");
+    for copy in ["copy t from stdin", "copy t to stdout"] {
+        assert!(raw.answers(copy).ends_with("42501"), "{copy}");
+        raw.send(&[parse("", copy), bind("", ""), execute(""), sync()].concat());
+        assert_eq!(raw.kinds(), "12E", "{copy}");
+        // What the client sends of it all the same is passed over.
+        raw.send(&[message(b'd', b"1\n"), message(b'c', b"")].concat());
+        raw.assert_alive();
+    }
+    owner.answers("begin read only");
+    assert!(owner.answers("copy t from stdin").ends_with("25006"));
+}
+
 #[test]
 fn prop_no_stream_of_bytes_disturbs_another_connection() {
     let world = World::trusting();

@@ -671,7 +671,7 @@ impl Binder<'_> {
     }
 
     /// The oid of a relation whose name is a constant: it is good as long as the image of the catalog.
-    fn relation_oid(&self, text: &str) -> Result<Option<Expr>> {
+    fn relation_oid(&mut self, text: &str) -> Result<Option<Expr>> {
         let constant = |oid: u32| Ok(Some(Expr::Const(Value::Oid(oid))));
         if text == "-" {
             return constant(0);
@@ -692,6 +692,9 @@ impl Binder<'_> {
             }
             [schema, name] | [_, schema, name] => {
                 let namespace = self.catalog.namespace(schema);
+                if self.view_depth == 0 && !self.kept {
+                    self.looks_into.extend(namespace.map(|own| own.oid));
+                }
                 namespace.and_then(|namespace| self.catalog.named(namespace.oid, name))
             }
             [] => None,

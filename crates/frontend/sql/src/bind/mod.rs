@@ -222,6 +222,10 @@ pub(crate) struct Binder<'c> {
     pub view_depth: usize,
     /// Names stand for no temporary relation: those of a view that lasts.
     pub lasting_only: bool,
+    /// Whether it binds a text that is kept with a relation or a domain.
+    pub kept: bool,
+    /// Schemas that constants of the statement's own text name, which the user has to have the right to look into.
+    pub looks_into: Vec<Oid>,
     /// Tables that it changes or whose rows it locks.
     pub targets: Vec<Oid>,
     /// Relations that it reads or changes, with the rights that it needs for that.
@@ -319,6 +323,8 @@ impl<'c> Binder<'c> {
             general: None,
             view_depth: 0,
             lasting_only: false,
+            kept: false,
+            looks_into: Vec::new(),
             targets: Vec::new(),
             accesses: Vec::new(),
             column_uses: Vec::new(),

@@ -43,8 +43,9 @@ impl Binder<'_> {
     /// Binds a text that is kept with a relation or a domain: it names none of the code's variables.
     pub(crate) fn stored<R>(&mut self, work: impl FnOnce(&mut Self) -> R) -> R {
         let variables = std::mem::take(&mut self.variables);
+        let kept = std::mem::replace(&mut self.kept, true);
         let bound = work(self);
-        self.variables = variables;
+        (self.variables, self.kept) = (variables, kept);
         bound
     }
 

@@ -1,4 +1,4 @@
-//! Who may write a table, and who may change its definition: held to the end of the transaction. Types, schemas, extensions and roles have gates, too: who uses one
+//! Who may write a table, and who may change its definition: held to the end of the transaction, or until it goes back to a savepoint before it. Types, schemas, extensions and roles have gates, too: who uses one
 //! in a definition is a writer, who drops it is alone.
 //!
 //! Writers share, a DDL statement that changes what writers must do (columns, indexes, constraints, TRUNCATE, DROP) is alone.
@@ -12,6 +12,8 @@
 //!   taking it: no writer misses an index or a constraint that was committed before.
 //! - G2 A transaction counts once, however often it asks.
 //! - G3 Who holds a gate has told so before anybody can wait for it longer than one look (`session::activity`): circles of waits are found.
+//! - G4 What a transaction has written behind a gate, in rows or in the catalog, and has not taken back, it has written while it held that gate. So behind ROLLBACK TO a savepoint it needs
+//!   those gates only that it held when the savepoint was made, and as it held them then.
 //!
 //! Concurrency: one word; writers enter and leave by one locked instruction. Who must wait parks on a condition variable;
 //! leaving wakes only if the waiting bit is set.
@@ -157,6 +159,16 @@ impl Gate {
                 .is_ok()
     }
 
+    /// Who is alone goes on as a writer.
+    pub fn let_others_write(&self) {
+        // Nobody else is inside: one writer, where there was none.
+        let before = self.state.fetch_sub(ALONE - 1, Ordering::AcqRel);
+        debug_assert!(before & ALONE != 0 && before & WRITERS == 0);
+        if before & WAITED_FOR != 0 {
+            self.wake();
+        }
+    }
+
     /// Leaves.
     pub fn leave(&self, mode: Mode) {
         let before = match mode {
@@ -223,5 +235,33 @@ impl Drop for Wanted<'_> {
         if before & (ALONE | WAITED_FOR) == WAITED_FOR {
             self.0.wake();
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn who_was_alone_and_goes_on_as_a_writer_lets_writers_in_and_nobody_else() {
+        let gate = Gate::default();
+        assert!(gate.try_enter(None, Mode::Write));
+        assert!(gate.try_enter(Some(Mode::Write), Mode::Alone));
+        assert!(!gate.try_enter(None, Mode::Write));
+        gate.let_others_write();
+        assert!(!gate.try_enter(None, Mode::Alone));
+        assert!(gate.try_enter(None, Mode::Write));
+        assert!(!gate.try_enter(Some(Mode::Write), Mode::Alone), "two write");
+        gate.leave(Mode::Write);
+        // The first one again, and to its end.
+        assert!(gate.try_enter(Some(Mode::Write), Mode::Alone));
+        gate.let_others_write();
+        gate.leave(Mode::Write);
+        assert!(gate.try_enter(None, Mode::Alone));
+        gate.leave(Mode::Alone);
+        assert_eq!(
+            gate.state.load(Ordering::Relaxed) & (ALONE | WRITERS | WANTED),
+            0
+        );
     }
 }

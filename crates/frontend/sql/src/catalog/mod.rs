@@ -55,7 +55,9 @@ pub(crate) use runtime::{Runtime, Taken};
 pub(crate) use store::Store;
 
 use crate::database::FIRST_ROLE;
+use crate::error::{Result, SqlError};
 use crate::roles::{Grant, Rights, Role};
+use crate::sqlstate;
 use std::sync::Arc;
 use vellum_base::maps::HashMap;
 use vellum_row::{DomainName, EnumId, EnumType, UserTypes};
@@ -610,6 +612,22 @@ impl Catalog {
                 self.has_rights_of(name, built_in_roles::WRITE_ALL_DATA)
             }
             _ => false,
+        }
+    }
+
+    /// Whether a role may look into a schema of an image, by the rights of this one.
+    ///
+    /// # Errors
+    /// `42501`.
+    pub fn check_look(&self, role: &str, image: &Self, place: Option<Oid>) -> Result<()> {
+        let in_image = |oid| image.namespace_by_oid(oid);
+        let place = place.and_then(|oid| self.namespace_by_oid(oid).or_else(|| in_image(oid)));
+        match place {
+            Some(schema) if !self.allows_in_schema(role, schema, false) => {
+                let message = format!("permission denied for schema {}", schema.name);
+                Err(SqlError::new(sqlstate::INSUFFICIENT_PRIVILEGE, message))
+            }
+            _ => Ok(()),
         }
     }
 

@@ -32,8 +32,7 @@ impl Ddl<'_> {
             self.skip_missing(&alter.name)?;
             return Ok(tag);
         }
-        let relation = self.table_alone(&alter.name)?;
-        self.check_owner(&relation)?;
+        let relation = self.table_alone(&alter.name, Self::check_owner)?;
         let Kind::Sequence(definition) = relation.kind else {
             let message = format!("\"{}\" is not a sequence", relation.name);
             return Err(SqlError::new(sqlstate::WRONG_OBJECT_TYPE, message));

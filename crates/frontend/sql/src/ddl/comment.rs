@@ -5,6 +5,7 @@ use crate::bind::folded;
 use crate::catalog::{Change, Comment, Kind, Named, Oid};
 use crate::error::{Fields, Result, SqlError};
 use crate::parse::OF_TABLE;
+use crate::roles::Role;
 use crate::sqlstate;
 use crate::wire::CommandTag;
 use sqlparser::ast::{self, CommentObject};
@@ -33,12 +34,13 @@ impl Ddl<'_> {
             }
             CommentObject::Role | CommentObject::User => {
                 let (_, name) = crate::bind::object_name(name)?;
-                let found = self.open.catalog.1.role(&name).map(|role| role.oid);
-                let oid = found.ok_or_else(|| {
+                let found = self.open.catalog.1.role(&name).cloned();
+                let role = found.ok_or_else(|| {
                     let message = format!("role \"{name}\" does not exist");
                     SqlError::new(sqlstate::UNDEFINED_OBJECT, message)
                 })?;
-                (oid, 0)
+                self.check_may_tell_of(&role)?;
+                (role.oid, 0)
             }
             CommentObject::Database => {
                 let (_, name) = crate::bind::object_name(name)?;
@@ -48,6 +50,7 @@ impl Ddl<'_> {
                     self.notices.push(Fields::warning(state, message));
                     return Ok(CommandTag::plain("COMMENT"));
                 }
+                self.check_owns_database()?;
                 (crate::system::DATABASE_OID, 0)
             }
             CommentObject::Type => (self.type_to_tell(name)?, 0),
@@ -68,7 +71,21 @@ impl Ddl<'_> {
         Ok(CommandTag::plain("COMMENT"))
     }
 
+    /// # Errors
+    /// `42501` for who may not say something of a role.
+    fn check_may_tell_of(&self, role: &Role) -> Result<()> {
+        let own = self.own_role()?;
+        let refused = |text| Err(SqlError::new(sqlstate::INSUFFICIENT_PRIVILEGE, text));
+        match role.superuser {
+            _ if own.superuser => Ok(()),
+            true => refused("must be superuser"),
+            false if own.create_role => Ok(()),
+            false => refused("must have CREATEROLE privilege"),
+        }
+    }
+
     fn relation_to_tell(&mut self, what: &CommentObject, name: &ast::ObjectName) -> Result<Oid> {
+        self.check_place(name)?;
         let found = self.binder().named(name)?;
         let (_, shown) = crate::bind::object_name(name)?;
         let word = what.to_string().to_lowercase();
@@ -109,7 +126,9 @@ impl Ddl<'_> {
         if table.is_empty() {
             return Err(SqlError::syntax("column name must be qualified"));
         }
-        let relation = self.binder().relation(&ast::ObjectName(table.to_vec()));
+        let table = ast::ObjectName(table.to_vec());
+        self.check_place(&table)?;
+        let relation = self.binder().relation(&table);
         let relation = relation.map_err(SqlError::without_place)?;
         self.check_owner(&relation)?;
         let column = folded(column);
@@ -147,7 +166,9 @@ impl Ddl<'_> {
         if mark.value != OF_TABLE {
             return Err(SqlError::unsupported("COMMENT ON PROCEDURE"));
         }
-        let relation = self.binder().relation(&ast::ObjectName(table.to_vec()));
+        let table = ast::ObjectName(table.to_vec());
+        self.check_place(&table)?;
+        let relation = self.binder().relation(&table);
         let relation = relation.map_err(SqlError::without_place)?;
         self.check_owner(&relation)?;
         let name = folded(constraint);

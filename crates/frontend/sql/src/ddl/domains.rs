@@ -6,7 +6,6 @@
 
 use super::Ddl;
 use super::made_names::MadeName;
-use super::role::denied;
 use crate::bind::{NamedType, folded, no_type};
 use crate::catalog::{Change, Check, DOMAINS_MAX, Domain, Kind, Oid, Relation};
 use crate::error::{Fields, Result, SqlError};
@@ -194,11 +193,7 @@ impl Ddl<'_> {
         };
         let relation = self.open.catalog.1.relation(oid).cloned();
         let relation = relation.ok_or_else(|| no_type(name))?;
-        if !self.open.rights().1.owns(self.owner, &relation.owner) {
-            let name = self.binder().domain_shown(&relation);
-            return Err(denied(format!("must be owner of type {name}")));
-        }
-        self.alone(&relation)
+        self.alone_if(&relation, Self::check_type_owner)
     }
 
     /// `42809` for a name that DROP DOMAIN or COMMENT ON DOMAIN says and that is another type's.

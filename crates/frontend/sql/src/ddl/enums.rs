@@ -94,6 +94,7 @@ impl Ddl<'_> {
     /// # Errors
     /// `3F000`.
     pub(super) fn find_type(&self, name: &ast::ObjectName) -> Result<Option<NamedType>> {
+        self.check_place(name)?;
         let (schema, base) = crate::bind::object_name(name)?;
         let names = self.binder().type_names();
         let built_in = match schema.as_deref() {
@@ -130,8 +131,7 @@ impl Ddl<'_> {
         };
         let relation = self.open.catalog.1.relation(id.oid()).cloned();
         let relation = relation.ok_or_else(|| no_type(name))?;
-        self.check_type_owner(&relation)?;
-        self.alone(&relation)
+        self.alone_if(&relation, Self::check_type_owner)
     }
 
     /// The oid of a type that COMMENT tells of.
@@ -148,7 +148,7 @@ impl Ddl<'_> {
         Ok(own.oid)
     }
 
-    fn check_type_owner(&self, relation: &Relation) -> Result<()> {
+    pub(super) fn check_type_owner(&self, relation: &Relation) -> Result<()> {
         if self.open.rights().1.owns(self.owner, &relation.owner) {
             return Ok(());
         }
@@ -183,8 +183,7 @@ impl Ddl<'_> {
         };
         let relation = self.open.catalog.1.relation(oid).cloned();
         let relation = relation.ok_or_else(|| no_type(name))?;
-        self.check_type_owner(&relation)?;
-        self.alone(&relation)
+        self.alone_if(&relation, Self::check_type_owner)
     }
 
     /// Gives a type that is held alone another name.
@@ -363,8 +362,8 @@ impl Ddl<'_> {
         }
         let relation = self.open.catalog.1.relation(found.oid()).cloned();
         let relation = relation.ok_or_else(|| no_type(name))?;
-        self.check_type_owner(&relation)?;
-        Ok(Some(Object::Relation(self.alone(&relation)?)))
+        let relation = self.alone_if(&relation, Self::check_type_owner)?;
+        Ok(Some(Object::Relation(relation)))
     }
 
     /// Where types are looked up.

@@ -140,7 +140,9 @@ impl Ddl<'_> {
             }
         }
         for extension in &dropped {
-            self.enter_gated(Gated::Extension, extension.oid, Mode::Alone)?;
+            self.gated_alone_if(Gated::Extension, extension.oid, |ddl| {
+                ddl.extension_named(&extension.name).map(|_| ())
+            })?;
         }
         let objects = dropped.iter().cloned().map(Object::Extension);
         let objects: Vec<Object> = objects.collect();
@@ -204,7 +206,9 @@ impl Ddl<'_> {
             return Err(SqlError::new(sqlstate::FEATURE_NOT_SUPPORTED, message));
         }
         self.check_lasts(&to)?;
-        self.enter_gated(Gated::Extension, extension.oid, Mode::Alone)?;
+        self.gated_alone_if(Gated::Extension, extension.oid, |ddl| {
+            ddl.extension_named(&extension.name).map(|_| ())
+        })?;
         self.enter_gated(Gated::Schema, to.oid, Mode::Write)?;
         let next = Extension {
             namespace: to.oid,

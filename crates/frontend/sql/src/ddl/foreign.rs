@@ -36,9 +36,9 @@ impl Ddl<'_> {
         let target = if own {
             Arc::new(relation.clone())
         } else {
-            let target = self.table_alone(&key.foreign_table)?;
-            self.check_right(&target, crate::roles::Rights::REFERENCES)?;
-            target
+            self.table_alone(&key.foreign_table, |ddl, target| {
+                ddl.check_right(target, crate::roles::Rights::REFERENCES)
+            })?
         };
         let catalog = &self.open.catalog.1;
         let temporary = catalog.is_temporary(relation.namespace);

@@ -11,6 +11,8 @@
 //! Invariants:
 //! - W1 What a statement writes into the catalog it has read in an image that was drawn when it held all its gates.
 //!
+//! - W2 Who may not do what it needs a gate for does not wait for it, and keeps nobody out: the right is looked at before the gate is taken. Behind it, again: it may have been lost meanwhile.
+//!
 //! Under repeatable read the image stays what it was: a relation that others have changed is `40001`, and so is a schema, a type or an extension that is dropped and that they have made
 //! something in or of. So is a relation that is dropped or called otherwise, and that views or defaults have come to read, which does not change it.
 
@@ -60,6 +62,21 @@ impl Ddl<'_> {
         self.look_again(right)
     }
 
+    /// The same, alone, for whom `may` lets (W2).
+    ///
+    /// # Errors
+    /// Those of `may` and of [`Ddl::enter`].
+    pub(super) fn gated_alone_if(
+        &mut self,
+        what: Gated,
+        oid: Oid,
+        may: impl Fn(&Self) -> Result<()>,
+    ) -> Result<()> {
+        may(self)?;
+        self.enter_gated(what, oid, Mode::Alone)?;
+        may(self)
+    }
+
     /// Changes the catalog. The roles that it names from then on stay as long as the transaction may do so: DROP ROLE waits, or they are gone before.
     ///
     /// # Errors
@@ -83,13 +100,35 @@ impl Ddl<'_> {
         }
     }
 
-    /// A table that is to be changed, alone.
-    pub(super) fn table_alone(&mut self, name: &ast::ObjectName) -> Result<Arc<Relation>> {
+    /// A table that is to be changed, alone, by whom `may` lets (W2).
+    ///
+    /// # Errors
+    /// `42P01`, `3F000`; those of `may` and of [`Ddl::alone`].
+    pub(super) fn table_alone(
+        &mut self,
+        name: &ast::ObjectName,
+        may: impl Fn(&Self, &Relation) -> Result<()>,
+    ) -> Result<Arc<Relation>> {
         self.check_schema(name)?;
         let relation = self.binder().relation(name);
         // Found out when the statement runs.
         let relation = relation.map_err(SqlError::without_place)?;
-        self.alone(&relation)
+        self.alone_if(&relation, may)
+    }
+
+    /// The gate of a relation, for whom `may` lets (W2); the relation as it is then.
+    ///
+    /// # Errors
+    /// Those of `may` and of [`Ddl::alone`].
+    pub(super) fn alone_if(
+        &mut self,
+        relation: &Arc<Relation>,
+        may: impl Fn(&Self, &Relation) -> Result<()>,
+    ) -> Result<Arc<Relation>> {
+        may(self, relation)?;
+        let relation = self.alone(relation)?;
+        may(self, &relation)?;
+        Ok(relation)
     }
 
     /// The gate of a relation; the relation as it is then.

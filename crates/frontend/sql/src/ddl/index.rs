@@ -26,8 +26,7 @@ use vellum_row::{Column, ColumnId, Type, Value};
 impl Ddl<'_> {
     pub(super) fn create_index(&mut self, create: &ast::CreateIndex) -> Result<CommandTag> {
         let tag = CommandTag::plain("CREATE INDEX");
-        let relation = self.table_alone(&create.table_name)?;
-        self.check_owner(&relation)?;
+        let relation = self.table_alone(&create.table_name, Self::check_owner)?;
         self.check_not_pending(&relation, "CREATE INDEX")?;
         // Before its entries are made (`gates`).
         self.hold_types(&relation)?;

@@ -320,12 +320,11 @@ impl Ddl<'_> {
         let Some(table) = table else {
             return Ok(tag);
         };
-        let relation = self.table_alone(table)?;
-        let Some(definition) = relation.table() else {
-            let message = format!("\"{}\" is not a table or materialized view", relation.name);
-            return Err(SqlError::new(sqlstate::WRONG_OBJECT_TYPE, message));
-        };
-        self.check_owner(&relation)?;
+        let relation = self.table_alone(table, |ddl, relation| match relation.kind {
+            Kind::Table(_) | Kind::System(_) => ddl.check_owner(relation),
+            _ => Err(not_clustered(relation)),
+        })?;
+        let definition = relation.table().ok_or_else(|| not_clustered(&relation))?;
         let Some(index) = index else {
             let mut indexes = definition.indexes.iter();
             if indexes.any(|index| index.marks.clustered) {
@@ -354,8 +353,8 @@ impl Ddl<'_> {
         use super::parameters::{Of, Said, changed};
         let found = self.open.catalog.1.relation(table).cloned();
         let relation = found.ok_or_else(|| SqlError::internal("an index without table"))?;
-        self.check_owner_of_index(&relation, index)?;
-        let relation = self.alone(&relation)?;
+        let may = |ddl: &Self, relation: &Relation| ddl.check_owner_of_index(relation, index);
+        let relation = self.alone_if(&relation, may)?;
         let one = std::slice::from_ref(operation);
         if let Some((_, clauses)) = crate::parse::Clause::of_altered(one) {
             return match &clauses[..] {
@@ -395,6 +394,13 @@ impl Ddl<'_> {
         let name = found.map_or("", |index| &index.name);
         Err(denied(format!("must be owner of index {name}")))
     }
+}
+
+/// `42809`.
+#[cold]
+fn not_clustered(relation: &Relation) -> SqlError {
+    let message = format!("\"{}\" is not a table or materialized view", relation.name);
+    SqlError::new(sqlstate::WRONG_OBJECT_TYPE, message)
 }
 
 /// Marks one index of a table, and no other.

@@ -371,6 +371,7 @@ impl Ddl<'_> {
         word: &str,
         if_exists: bool,
     ) -> Result<Option<Object>> {
+        self.check_place(name)?;
         let Some(named) = self.binder().named(name)? else {
             let (schema, shown) = crate::bind::object_name(name)?;
             if if_exists {
@@ -417,8 +418,7 @@ impl Ddl<'_> {
             );
             return Err(SqlError::new(sqlstate::WRONG_OBJECT_TYPE, message).with_hint(hint));
         }
-        self.check_owner(&relation)?;
-        let relation = self.alone(&relation)?;
+        let relation = self.alone_if(&relation, Self::check_owner)?;
         if let Some(index) = index {
             return self.index_to_drop(&relation, index).map(Some);
         }
@@ -462,11 +462,14 @@ impl Ddl<'_> {
             }
             return Err(no_schema(&name));
         };
-        if !self.open.rights().1.owns(self.owner, &namespace.owner) {
-            let message = format!("must be owner of schema {name}");
-            return Err(SqlError::new(sqlstate::INSUFFICIENT_PRIVILEGE, message));
-        }
-        self.enter_gated(Gated::Schema, namespace.oid, Mode::Alone)?;
+        let may = |own: &Self| match own.open.rights().1.owns(own.owner, &namespace.owner) {
+            true => Ok(()),
+            false => {
+                let message = format!("must be owner of schema {name}");
+                Err(SqlError::new(sqlstate::INSUFFICIENT_PRIVILEGE, message))
+            }
+        };
+        self.gated_alone_if(Gated::Schema, namespace.oid, may)?;
         Ok(Some(Object::Schema(namespace)))
     }
 }

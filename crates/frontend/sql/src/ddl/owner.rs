@@ -112,7 +112,7 @@ impl Ddl<'_> {
         Err(SqlError::new(sqlstate::FEATURE_NOT_SUPPORTED, text))
     }
 
-    fn check_owns_database(&self) -> Result<()> {
+    pub(super) fn check_owns_database(&self) -> Result<()> {
         match self.open.rights().1.owns(self.owner, FIRST_ROLE) {
             true => Ok(()),
             false => Err(denied(format!("must be owner of database {DATABASE}"))),

@@ -30,6 +30,7 @@ impl Ddl<'_> {
             Altered::Domain => return self.alter_domain(alter, clauses),
             Altered::Extension => return self.alter_extension(alter, clauses),
         });
+        self.check_place(&alter.name)?;
         let Some(named) = self.binder().named(&alter.name)? else {
             if alter.if_exists {
                 self.skip_missing(&alter.name)?;
@@ -47,7 +48,7 @@ impl Ddl<'_> {
             }
             return Ok(tag);
         }
-        let relation = self.table_alone(&alter.name)?;
+        let relation = self.table_alone(&alter.name, Self::check_owner)?;
         let renames = matches!(operation, Some(Operation::RenameTable { .. }));
         if what == Altered::Index && !renames {
             let message = format!("\"{}\" is not an index", relation.name);
@@ -57,7 +58,6 @@ impl Ddl<'_> {
             let message = format!("\"{}\" is not a view", relation.name);
             return Err(SqlError::new(sqlstate::WRONG_OBJECT_TYPE, message));
         }
-        self.check_owner(&relation)?;
         match (operation, clauses, &relation.kind) {
             (None, [Clause::Schema(schema)], Kind::Sequence(_)) => {
                 self.move_sequence(&relation, schema)?;
@@ -185,8 +185,7 @@ impl Ddl<'_> {
         let (_, name) = crate::bind::object_name(name)?;
         let found = self.open.catalog.1.relation(table).cloned();
         let relation = found.ok_or_else(|| SqlError::internal("an index without table"))?;
-        self.check_owner(&relation)?;
-        let relation = self.alone(&relation)?;
+        let relation = self.alone_if(&relation, Self::check_owner)?;
         let definition = relation.table();
         let mut next = definition
             .ok_or_else(|| SqlError::internal("no table"))?
@@ -252,17 +251,30 @@ impl Ddl<'_> {
         Err(SqlError::new(sqlstate::DUPLICATE_TABLE, message))
     }
 
-    /// Whoever changes the catalog is told first of a schema that is not there.
+    /// Whoever changes the catalog is told first of a schema that is not there, or that it may not look into.
     ///
     /// # Errors
-    /// `3F000`.
+    /// `3F000`, `42501`.
     pub(super) fn check_schema(&self, name: &ast::ObjectName) -> Result<()> {
         let (Some(schema), _) = crate::bind::object_name(name)? else {
             return Ok(());
         };
         match self.open.catalog.1.schema_named(&schema, &self.search_path) {
-            Some(_) => Ok(()),
+            Some(_) => self.check_place(name),
             None => Err(no_schema(&schema)),
         }
+    }
+
+    /// Who says a schema has to have the right to look into it, whatever is its own there. What is not there is found out later.
+    ///
+    /// # Errors
+    /// `42501`.
+    pub(super) fn check_place(&self, name: &ast::ObjectName) -> Result<()> {
+        let (Some(schema), _) = crate::bind::object_name(name)? else {
+            return Ok(());
+        };
+        let (image, rights) = (&self.open.catalog.1, &self.open.rights().1);
+        let place = image.schema_named(&schema, &self.search_path);
+        rights.check_look(self.owner, image, place)
     }
 }

@@ -5,7 +5,7 @@
 
 use super::Ddl;
 use super::role::denied;
-use crate::catalog::{Change, Gated, Mode, Namespace, Oid, Relation};
+use crate::catalog::{Change, Gated, Namespace, Oid, Relation};
 use crate::error::{Result, SqlError};
 use crate::roles::Rights;
 use crate::sqlstate;
@@ -28,16 +28,18 @@ impl Ddl<'_> {
             let message = format!("schema \"{name}\" already exists");
             return Err(SqlError::new(sqlstate::DUPLICATE_SCHEMA, message));
         }
-        if !self.open.rights().1.owns(self.owner, &schema.owner) {
-            return Err(denied(format!("must be owner of schema {}", schema.name)));
-        }
+        let may = |ddl: &Self| match ddl.open.rights().1.owns(ddl.owner, &schema.owner) {
+            true => Ok(()),
+            false => Err(denied(format!("must be owner of schema {}", schema.name))),
+        };
+        may(self)?;
         // A session knows its temporary schema by its name, and everybody the others.
         if schema.name.starts_with("pg_") || &*schema.name == "information_schema" {
             return Err(denied(format!("must be owner of schema {}", schema.name)));
         }
         self.check_may_make_schemas()?;
         check_schema_name(&name)?;
-        self.enter_gated(Gated::Schema, schema.oid, Mode::Alone)?;
+        self.gated_alone_if(Gated::Schema, schema.oid, may)?;
         self.check_inside_known(schema.oid)?;
         let mut extensions = self.open.catalog.1.extensions().into_iter();
         if extensions.any(|own| own.namespace == schema.oid) {

@@ -392,6 +392,7 @@ impl Ddl<'_> {
             }
             _ => {}
         }
+        self.check_place(&alter.name)?;
         if self.binder().named(&alter.name)?.is_none() && alter.if_exists {
             self.skip_missing(&alter.name)?;
             return Ok(tag);
@@ -401,8 +402,7 @@ impl Ddl<'_> {
         {
             return self.rename_index(table, index, operation).map(|()| tag);
         }
-        let mut relation = self.table_alone(&alter.name)?;
-        self.check_owner(&relation)?;
+        let mut relation = self.table_alone(&alter.name, Self::check_owner)?;
         if !alter.operations.iter().all(only_names) {
             self.check_not_pending(&relation, "ALTER TABLE")?;
             // Before rows are written (`gates`).

@@ -10,11 +10,29 @@ use sqlparser::ast;
 use std::sync::Arc;
 
 impl Ddl<'_> {
+    /// # Errors
+    /// `42809` for what is no table; `42501`.
+    fn check_may_truncate(&self, relation: &Relation, restarts: bool) -> Result<()> {
+        if relation.table().is_none() {
+            super::check_no_system(relation)?;
+            let message = format!("\"{}\" is not a table", relation.name);
+            return Err(SqlError::new(sqlstate::WRONG_OBJECT_TYPE, message));
+        }
+        self.check_right(relation, Rights::TRUNCATE)?;
+        if restarts {
+            for sequence in self.owned_sequences(relation.oid, None) {
+                self.check_owner(&sequence)?;
+            }
+        }
+        Ok(())
+    }
+
     pub(super) fn truncate(&mut self, truncate: &ast::Truncate) -> Result<CommandTag> {
+        let restarts = truncate.identity == Some(ast::TruncateIdentityOption::Restart);
+        let may = |ddl: &Self, relation: &Relation| ddl.check_may_truncate(relation, restarts);
         let mut relations: Vec<Arc<Relation>> = Vec::with_capacity(truncate.table_names.len());
         for target in &truncate.table_names {
-            let relation = self.table_alone(&target.name)?;
-            self.check_right(&relation, Rights::TRUNCATE)?;
+            let relation = self.table_alone(&target.name, may)?;
             if !relations.iter().any(|other| other.oid == relation.oid) {
                 relations.push(relation);
             }
@@ -40,7 +58,7 @@ impl Ddl<'_> {
                 }
                 let message = format!("truncate cascades to table \"{}\"", other.name);
                 self.notices.push(Fields::notice(message));
-                relations.push(self.alone(&other)?);
+                relations.push(self.alone_if(&other, may)?);
             }
             at += 1;
         }
@@ -52,7 +70,7 @@ impl Ddl<'_> {
             })?;
             let next = self.with_new_storage(&relation, table)?;
             self.drop_storage(table)?;
-            if truncate.identity == Some(ast::TruncateIdentityOption::Restart) {
+            if restarts {
                 self.restart_sequences(relation.oid)?;
             }
             self.put_table(&relation, next)?;

@@ -134,8 +134,7 @@ impl Ddl<'_> {
             let message = format!("\"{}\" is not a view", old.name);
             return Err(SqlError::new(sqlstate::WRONG_OBJECT_TYPE, message));
         }
-        self.check_owner(old)?;
-        let old = self.alone(old)?;
+        let old = self.alone_if(old, Self::check_owner)?;
         let Kind::View(before) = &old.kind else {
             return Err(SqlError::internal("no view"));
         };

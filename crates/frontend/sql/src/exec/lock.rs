@@ -65,6 +65,16 @@ impl Run<'_, '_> {
                     Beneath::Gone | Beneath::Other => Err(vellum::Error::Conflict.into()),
                 }
             }
+            // Changed since the snapshot: it is held for the key that the statement sees in it.
+            Newest::Committed { live: true }
+                if self.repeatable && lock.strength == Strength::KeyShare =>
+            {
+                let now = self.committed(storage, key, <[u8]>::to_vec)?;
+                match (self.row_of(shape, key)?, now) {
+                    (Some(seen), Some(now)) if have_same_keys(shape, key, &seen, &now)? => Ok(true),
+                    _ => Err(vellum::Error::Conflict.into()),
+                }
+            }
             Newest::Running { by, .. } => {
                 vellum_sync::test_point!("row locks: a writer was met");
                 self.locks.release_to(before);
@@ -84,8 +94,11 @@ impl Run<'_, '_> {
         let Some(row) = self.committed(storage, key, <[u8]>::to_vec)? else {
             return Ok(Beneath::Gone);
         };
-        if self.row_of(shape, key)?.as_ref() != Some(&row) {
-            return Ok(Beneath::Other);
+        match self.row_of(shape, key)? {
+            Some(seen) if seen == row => {}
+            // The snapshot stays, and so does the row where its keys do.
+            Some(seen) if self.repeatable && have_same_keys(shape, key, &seen, &row)? => {}
+            _ => return Ok(Beneath::Other),
         }
         let row = RowRef::Stored(shape.table().schema.view(&row)?);
         let (mut entry, mut value) = (Vec::new(), Vec::new());
@@ -176,4 +189,26 @@ impl Run<'_, '_> {
         }
         Ok(())
     }
+}
+
+/// Whether two versions of a row have the same plain unique keys: those that rows of other tables may refer to.
+fn have_same_keys(shape: &Shape, key: &[u8], one: &[u8], other: &[u8]) -> Result<bool> {
+    let table = shape.table();
+    let versions = [table.schema.view(one)?, table.schema.view(other)?].map(RowRef::Stored);
+    let mut value = Vec::new();
+    for (keys, index) in shape.keys.iter().zip(&table.indexes) {
+        // Both stand under the table's own key.
+        if index.storage.is_none() || !index.keeps_apart() || !keys.is_plain() {
+            continue;
+        }
+        let mut entries = [Vec::new(), Vec::new()];
+        let mut has = [false; 2];
+        for ((row, entry), has) in versions.iter().zip(&mut entries).zip(&mut has) {
+            *has = rows::entry(keys, *row, key, entry, &mut value)?;
+        }
+        if has[0] != has[1] || entries[0] != entries[1] {
+            return Ok(false);
+        }
+    }
+    Ok(true)
 }

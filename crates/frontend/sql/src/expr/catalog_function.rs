@@ -36,6 +36,8 @@ pub(crate) enum CatalogFunction {
     ColumnIsUpdatable,
     ConstraintDefinition,
     CurrentQuery,
+    ReloadConf,
+    ResetStatistics,
     CurrentSchemas,
     ClientEncoding,
     DatabaseEncoding,
@@ -472,6 +474,8 @@ impl CatalogFunction {
                 | Self::Notify
                 | Self::NotifyQueueUsage
                 | Self::OnlyInRecovery
+                | Self::ReloadConf
+                | Self::ResetStatistics
         )
     }
 

@@ -71,8 +71,8 @@ pub(super) static FUNCTIONS: [CatalogEntry; 100] = [
     entry(817, "current_query", "", "text", F::CurrentQuery),
     entry(3073, "pg_is_wal_replay_paused", "", "bool", F::OnlyInRecovery),
     entry(1137, "pg_get_wal_replay_pause_state", "", "text", F::OnlyInRecovery),
-    entry(2621, "pg_reload_conf", "", "bool", F::AlwaysTrue),
-    entry(2274, "pg_stat_reset", "", "void", F::EmptyText),
+    entry(2621, "pg_reload_conf", "", "bool", F::ReloadConf),
+    entry(2274, "pg_stat_reset", "", "void", F::ResetStatistics),
     // Of relations and functions: what the views of the same tell, which is not counted.
     entry(1928, "pg_stat_get_numscans", "oid", "int8", F::NoDefinition),
     entry(1929, "pg_stat_get_tuples_returned", "oid", "int8", F::NoDefinition),

@@ -6,8 +6,8 @@
 //! - W2 A circle is found when its last wait is entered: entering and looking for it is one step under the latch. The one that
 //!   closes it gives up, as in PostgreSQL, where it is the first whose `deadlock_timeout` finds the circle.
 //! - W3 Nobody gives up for a circle that goes over one who waits politely, behind others that only wait: that one goes past them instead.
-//! - W4 Nobody gives up for a wait that is over and whose waiter has not looked again yet: whoever closes a circle asks for each wait for rows or for a number in it whether it still holds.
-//!   What was in the way may be gone though its transaction goes on: a version that was reverted with its statement, or with a savepoint, and a lock that was given back.
+//! - W4 Nobody gives up for a wait that is over and whose waiter has not looked again yet: whoever closes a circle asks for each wait in it whether it still holds.
+//!   What was in the way may be gone though its transaction goes on: a version that was reverted with its statement, or with a savepoint, and a lock or a gate that was given back.
 //!
 //! Concurrency: one latch for all waits; an end takes it only while somebody waits. A Dekker pair: a waiter counts itself, fences, then looks
 //! at the engine; an ending transaction has ended in the engine, fences, then looks at the count. Who reverts a part of itself notes it under the latch, behind the reverting and
@@ -370,6 +370,10 @@ impl Waits {
                 let blockers = self.advisory.blockers_of(session).into_iter();
                 let on = blockers.filter_map(|blocker| self.activities.transaction_of(blocker));
                 Some(on.collect())
+            }
+            // Who waits behind others that wait is told to go past them.
+            (None, WaitsAt::Gate(oid, mode)) if wait.manners == Manners::Must => {
+                Some(self.activities.in_the_way(id, oid, mode))
             }
             (None, WaitsAt::Rows | WaitsAt::Gate(..)) => None,
         }

@@ -7,6 +7,7 @@
 //! - H1 A tree is at most as high as the chains in which it stands and those in it have operators together. A comma ends a chain of operators
 //!   at its level of brackets and begins another beside it; what stands in brackets is part of the chain around them. A chain of set
 //!   operations goes on behind commas. CASE and its END are brackets, WHEN, THEN and ELSE between them commas.
+//!   Casts bind closer than every operator that stands between two operands, so those behind one operand make its tree higher and no other's: of them the longest row in a chain counts, and not all together.
 //! - H2 Every token that can join what stands left of it to a new tree counts. Words that are none are known: names are many, and
 //!   join nothing.
 
@@ -29,8 +30,11 @@ const NOTS_MAX: usize = NESTING_MAX - 20;
 /// What stands between two brackets, so far.
 #[derive(Clone, Copy, Default)]
 struct Level {
-    /// Operators since the last comma, with those in brackets among them.
+    /// Operators since the last comma, with those in brackets among them, without casts.
     chain: usize,
+    /// Casts since the last operator, and the most that stood so in this chain.
+    casts: usize,
+    casts_most: usize,
     /// The most before a comma.
     highest: usize,
     /// Set operations, in operators.
@@ -42,12 +46,24 @@ struct Level {
 impl Level {
     /// A comma, or what is like one.
     fn go_on(&mut self) {
-        self.highest = self.highest.max(self.chain);
-        self.chain = 0;
+        self.highest = self.highest.max(self.chain + self.casts_most);
+        (self.chain, self.casts, self.casts_most) = (0, 0, 0);
+    }
+
+    /// `::`.
+    fn cast(&mut self) {
+        self.casts += 1;
+        self.casts_most = self.casts_most.max(self.casts);
+    }
+
+    /// An operator that is no cast.
+    fn operator(&mut self) {
+        self.chain += 1;
+        self.casts = 0;
     }
 
     fn height(self) -> usize {
-        self.chain.max(self.highest) + self.queries
+        self.highest.max(self.chain + self.casts_most) + self.queries
     }
 }
 
@@ -106,8 +122,11 @@ pub(super) fn check(tokens: &[TokenWithSpan]) -> Result<()> {
             Token::Word(word) if is_set_operation(word.keyword) => level.queries += SET_OPERATION,
             Token::Word(word) if !is_operator(word.keyword) && !is_word(&token.token, "isnull") => {
             }
+            // Of the name of a type, or of a column.
+            Token::Period => level.chain += 1,
             Token::Number(..) | Token::SingleQuotedString(_) | Token::Placeholder(_) => {}
-            _ => level.chain += 1,
+            Token::DoubleColon => level.cast(),
+            _ => level.operator(),
         }
         if level.height() > CHAIN_MAX
             || around.len() > NESTING_MAX
@@ -213,6 +232,26 @@ mod tests {
         assert!(!fits(&format!(
             "select array[array[{half}][1], 0][1] + {half}"
         )));
+    }
+
+    #[test]
+    fn casts_count_where_they_stand_one_behind_the_other() {
+        let sum = |many: usize, casts: usize| {
+            let one = format!("$1{}", "::int".repeat(casts));
+            format!("select {one}{}", format!(" + {one}").repeat(many))
+        };
+        assert!(fits(&sum(CHAIN_MAX - 1, 1)));
+        assert!(!fits(&sum(CHAIN_MAX, 1)));
+        assert!(fits(&sum(CHAIN_MAX - 10, 10)));
+        assert!(!fits(&sum(CHAIN_MAX - 9, 10)));
+        assert!(fits(&sum(0, CHAIN_MAX)));
+        assert!(!fits(&sum(0, CHAIN_MAX + 1)));
+        // Those around what stands in brackets are around what is in it, too.
+        let inside = |many: usize| format!("select ({}){}", &sum(many, 1)[7..], "::int".repeat(9));
+        assert!(fits(&inside(CHAIN_MAX - 10)));
+        assert!(!fits(&inside(CHAIN_MAX - 9)));
+        let types = "::numeric(10, 2)".repeat(CHAIN_MAX + 1);
+        assert!(!fits(&format!("select 1{types}")));
     }
 
     #[test]

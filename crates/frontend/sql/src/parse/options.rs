@@ -189,6 +189,7 @@ fn role_statement(tokens: &mut Vec<TokenWithSpan>, start: usize, end: usize) -> 
                 tokens[*at].token = Token::Whitespace(Whitespace::Space);
             }
         }
+        connection_limit(tokens, &spoken);
         if let Some(last) = spoken.last().filter(|_| may_log_in && spoken.len() > 2) {
             let span = tokens[*last].span;
             let words = [
@@ -202,6 +203,32 @@ fn role_statement(tokens: &mut Vec<TokenWithSpan>, start: usize, end: usize) -> 
         return 0;
     }
     0
+}
+
+/// CONNECTION LIMIT -1: the parser wants a number, with its sign.
+fn connection_limit(tokens: &mut [TokenWithSpan], spoken: &[usize]) {
+    for four in spoken.windows(4) {
+        let &[connection, limit, sign, number] = four else {
+            continue;
+        };
+        let word = |at: usize| match &tokens[at].token {
+            Token::Word(word) if word.quote_style.is_none() => word.keyword,
+            _ => Keyword::NoKeyword,
+        };
+        let [first, second] = [word(connection), word(limit)];
+        if (first, second) != (Keyword::CONNECTION, Keyword::LIMIT) {
+            continue;
+        }
+        let sign_text = match tokens[sign].token {
+            Token::Minus => "-",
+            Token::Plus => "",
+            _ => continue,
+        };
+        if let Token::Number(digits, long) = &tokens[number].token {
+            tokens[number].token = Token::Number(format!("{sign_text}{digits}"), *long);
+            tokens[sign].token = Token::Whitespace(Whitespace::Space);
+        }
+    }
 }
 
 /// RESET SESSION AUTHORIZATION resets the setting of that name.

@@ -236,6 +236,19 @@ impl Binder<'_> {
         let returned = self.returning(insert.returning.as_deref());
         let tells_xmax = self.tells_xmax.take().unwrap_or_default();
         let (returning, output) = returned?;
+        let updates = conflict.as_ref().map(|conflict| &conflict.action);
+        let touched: Vec<usize> = match updates {
+            Some(ConflictAction::Update { assignments, .. }) => {
+                let computed = rules.generated.iter().map(|(at, _)| *at);
+                assignments
+                    .iter()
+                    .map(|(at, _)| *at)
+                    .chain(computed)
+                    .collect()
+            }
+            _ => Vec::new(),
+        };
+        let keys = self.foreign_tables_of(&relation, &touched, true)?;
         let as_given = rules.generated.is_empty() && is_as_given(&source, &columns);
         let insert = Insert {
             shape,
@@ -245,7 +258,7 @@ impl Binder<'_> {
             rules,
             conflict,
             tells_xmax,
-            keys: self.foreign_tables(&relation)?,
+            keys,
             returning,
         };
         Ok((insert, output))
@@ -556,6 +569,13 @@ impl Binder<'_> {
         rules.options = self.check_options(&goal)?;
         rules.give(assignments.iter().map(|(at, _)| *at));
         let (returning, output) = self.returning(update.returning.as_deref())?;
+        let computed = rules.generated.iter().map(|(at, _)| *at);
+        let touched: Vec<usize> = assignments
+            .iter()
+            .map(|(at, _)| *at)
+            .chain(computed)
+            .collect();
+        let keys = self.foreign_tables_of(&relation, &touched, false)?;
         let update = Update {
             shape: Arc::new(Shape::of(&relation)?),
             access,
@@ -563,7 +583,7 @@ impl Binder<'_> {
             joined,
             assignments,
             rules,
-            keys: self.foreign_tables(&relation)?,
+            keys,
             returning,
         };
         Ok((update, output))

@@ -8,7 +8,7 @@ use crate::expr::Expr;
 use crate::rows::Shape;
 use std::sync::Arc;
 use vellum_base::maps::HashMap;
-use vellum_row::{Settings, Typmod, Value, cast};
+use vellum_row::{ColumnId, Settings, Typmod, Value, cast};
 
 /// A foreign key.
 #[derive(Debug)]
@@ -171,6 +171,62 @@ impl Foreign {
 }
 
 impl Binder<'_> {
+    /// The same for a statement that inserts rows or not, and touches these columns of rows that are there, and no others. Where no key that others refer to is among them nothing
+    /// follows from it, and tables that it does not look into are no targets: who empties or alters one of them is in nobody's way.
+    ///
+    /// # Errors
+    /// As [`Binder::foreign_tables`].
+    pub(super) fn foreign_tables_of(
+        &mut self,
+        relation: &Arc<Relation>,
+        touched: &[usize],
+        inserts: bool,
+    ) -> Result<ForeignTables> {
+        let mut tables = ForeignTables::default();
+        let Some(table) = relation.table() else {
+            return Ok(tables);
+        };
+        let is_touched = |columns: &[ColumnId]| {
+            let mut columns = columns.iter();
+            columns.any(|own| touched.contains(&table.position(*own)))
+        };
+        let mut referring = self.catalog.referring(relation.oid).into_iter();
+        if referring.any(|(_, key)| is_touched(&key.target_columns)) {
+            return self.foreign_tables(relation);
+        }
+        let mut references = Vec::new();
+        for key in &table.foreign_keys {
+            // A row that is null in a part of a key that is to be whole is looked at whatever was changed (`exec/foreign`).
+            if (inserts || key.full || is_touched(&key.columns))
+                && let Some(parent) = self.catalog.relation(key.target).cloned()
+            {
+                self.targets.push(parent.oid);
+                references.push(Arc::new(Foreign::new(relation, &parent, key, Vec::new())?));
+            }
+        }
+        if !references.is_empty() {
+            let keys = ForeignKeys {
+                references,
+                referred: Vec::new(),
+                rules: self.rules_alone(relation)?,
+            };
+            tables.insert(relation.oid, keys);
+        }
+        Ok(tables)
+    }
+
+    /// What holds for the rows of a relation, whatever the statement names.
+    fn rules_alone(&mut self, relation: &Arc<Relation>) -> Result<Rules> {
+        let scope = std::mem::take(&mut self.scope);
+        let named = crate::bind::ScopeTable::of(relation, None);
+        let rules = named.and_then(|named| {
+            self.scope.add(named)?;
+            self.rules(relation)
+        });
+        self.scope = scope;
+        rules
+    }
+
     /// The foreign keys that a change of a relation's rows may meet, through the actions of those that refer to it. Their tables are
     /// targets of the statement (G1).
     ///
@@ -221,15 +277,10 @@ impl Binder<'_> {
                 debug_assert!(tables.is_empty());
                 return Ok(tables);
             }
-            let scope = std::mem::take(&mut self.scope);
-            self.scope
-                .add(crate::bind::ScopeTable::of(&relation, None)?)?;
-            let rules = self.rules(&relation);
-            self.scope = scope;
             let keys = ForeignKeys {
                 references,
                 referred,
-                rules: rules?,
+                rules: self.rules_alone(&relation)?,
             };
             tables.insert(relation.oid, keys);
         }

@@ -108,6 +108,8 @@ pub(crate) struct Program {
     pub column_uses: Vec<(Oid, Rights, u16)>,
     /// What views in it use, with the roles whose rights count for that; `None`: the user's.
     pub lent: Vec<(Oid, Rights, Option<Box<str>>)>,
+    /// Schemas that its constants name.
+    pub looks_into: Vec<Oid>,
     /// C1: what it was compiled for.
     pub catalog_version: Version,
 }
@@ -327,6 +329,7 @@ pub(crate) fn compile<'c>(
         accesses: std::mem::take(&mut binder.accesses),
         column_uses: std::mem::take(&mut binder.column_uses),
         lent: std::mem::take(&mut binder.lent),
+        looks_into: std::mem::take(&mut binder.looks_into),
         columns,
         returns,
         told: OnceLock::new(),

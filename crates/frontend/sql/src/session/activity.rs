@@ -100,6 +100,11 @@ impl Activity {
         self.gates.lock().push((transaction, relation, mode));
     }
 
+    /// Its transaction holds only the gates that it told of first, so many times.
+    pub fn holds_first(&self, times: usize) {
+        self.gates.lock().truncate(times);
+    }
+
     /// Its transaction holds no gate any more.
     pub fn holds_none(&self) {
         self.gates.lock().clear();

@@ -8,7 +8,7 @@ use super::copy_binary::{self, Piece};
 use super::copy_ends::Ends;
 use super::copy_options::{Wanted, wanted};
 use super::copy_text::{Header, Lines, bad, csv_fields, plain_line, text_fields};
-use super::run::{Output, Prepared, Sets};
+use super::run::{Output, Prepared, Sets, only_reads};
 use super::{Progress, Session, TransactionStatus, gone};
 use crate::catalog::{Default, Kind, Mode, Oid, Table};
 use crate::error::{Result, SqlError};
@@ -162,8 +162,20 @@ impl Session {
         })
     }
 
+    /// # Errors
+    /// `25006`.
+    fn check_may_copy(&self) -> Result<()> {
+        match &self.open {
+            Some(open) if open.characteristics.read_only => Err(only_reads("COPY FROM")),
+            _ => Ok(()),
+        }
+    }
+
     /// Takes the gate of a table that rows are copied into. False if the image was not right about it, and is now.
-    fn enter_copied(&mut self, oid: Oid) -> Result<bool> {
+    ///
+    /// # Errors
+    /// `42501` for who has lost the right meanwhile; those of waiting.
+    fn enter_copied(&mut self, oid: Oid, program: &Program) -> Result<bool> {
         let cancel = self.cancel.clone();
         let mut waiting = self.waiting(&cancel);
         let Some(open) = &mut self.open else {
@@ -172,6 +184,8 @@ impl Session {
         let right = open.enter(&self.shared, oid, Mode::Write, Some(&mut waiting))?;
         if !right {
             self.refresh_image()?;
+        } else if open.look_at_rights(&self.shared) {
+            self.check_program(program)?;
         }
         Ok(right)
     }
@@ -197,10 +211,7 @@ impl Session {
             let message = format!("cannot copy to \"{}\": it is not a table", relation.name);
             return Err(SqlError::new(sqlstate::WRONG_OBJECT_TYPE, message));
         };
-        // Whoever would change its columns waits for the rows, which are read by their types, as behind any writer.
-        if !self.enter_copied(relation.oid)? {
-            return self.copy_in((table, columns, condition), wanted, text, sink);
-        }
+        let again = wanted.clone();
         let mut positions = Vec::new();
         if columns.is_empty() {
             let given = |at: &usize| !is_generated(definition, *at);
@@ -257,8 +268,15 @@ impl Session {
         if freeze {
             self.check_frozen(&relation)?;
         }
-        let columns = copied.iter().map(|name| (*name).into()).collect();
+        let names = copied.iter().map(|name| (*name).into()).collect();
         let bound = self.program(&insert)?;
+        // Before a gate, and before the client is asked for rows: who may not write the table keeps nobody out of it.
+        self.check_program(&bound)?;
+        self.check_may_copy()?;
+        // Whoever would change its columns waits for the rows, which are read by their types, as behind any writer.
+        if !self.enter_copied(relation.oid, &bound)? {
+            return self.copy_in((table, columns, condition), again, text, sink);
+        }
         let shape = CopyShape {
             format: format_of_copy(&lines),
             columns: u16::try_from(types.len()).unwrap_or(u16::MAX),
@@ -282,7 +300,7 @@ impl Session {
             first: condition.is_none(),
             filters: condition.is_some(),
             piped: false,
-            columns,
+            columns: names,
             batch: Batch::default(),
         });
         Ok(Progress::CopyIn)

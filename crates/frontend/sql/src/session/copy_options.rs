@@ -7,7 +7,7 @@ use crate::parse::{CopyArgument, CopyOption};
 use crate::sqlstate;
 
 /// What the options of a COPY ask for. Columns are named, and not looked up yet.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Wanted {
     pub lines: Lines,
     /// FREEZE, of a COPY from the client.

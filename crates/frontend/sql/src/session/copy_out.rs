@@ -90,6 +90,11 @@ impl Session {
             };
             return Err(SqlError::new(sqlstate::FEATURE_NOT_SUPPORTED, text));
         }
+        // The client is told of rows only if there may be some.
+        if program.writes() {
+            self.check_may_write(&program)?;
+        }
+        self.check_program(&program)?;
         let mut lines = wanted.lines;
         let names: Vec<&str> = program.columns.iter().map(|column| &*column.name).collect();
         lines.quoted = wanted

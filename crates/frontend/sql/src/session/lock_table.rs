@@ -1,4 +1,4 @@
-//! LOCK TABLE: gates that a transaction holds to its end.
+//! LOCK TABLE: gates that a transaction holds to its end, or until it goes back to a savepoint before them.
 //!
 //! Modes: a gate is shared by those who write and held alone by those who change the definition; readers take nothing, because their snapshot shows them
 //! the table as it was. So the modes up to ROW EXCLUSIVE are those of writers (ACCESS SHARE is nobody's), and all others keep
@@ -77,6 +77,10 @@ impl Session {
         };
         let waiting = (!nowait).then_some(&mut waiting);
         if open.enter(&shared, relation.oid, mode, waiting)? {
+            if open.look_at_rights(&shared) {
+                // It has waited.
+                self.check_may_lock(relation.oid, said)?;
+            }
             return Ok(true);
         }
         // With the gate in hand: nobody changes it any more.

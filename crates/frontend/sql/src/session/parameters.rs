@@ -3,7 +3,7 @@
 use super::Session;
 use crate::error::{Result, SqlError};
 use crate::sqlstate;
-use crate::system::{no_such, parse_reg_in};
+use crate::system::{check_place, no_such, parse_reg_in};
 use crate::wire::Format;
 use vellum_row::{Type, Typmod, Value, ValueRef, input, receive_from_client, text_of_bytes};
 
@@ -58,7 +58,9 @@ impl Session {
 
     pub(super) fn oid_named(&self, ty: Type, name: &str) -> Result<u32> {
         let search_path = self.search_path();
-        let found = parse_reg_in(self.surroundings(&search_path, ""), ty, name)?;
+        let around = self.surroundings(&search_path, "");
+        check_place(around, self.rights(), &self.options.user, (ty, name))?;
+        let found = parse_reg_in(around, ty, name)?;
         found.ok_or_else(|| no_such(ty, name))
     }
 }

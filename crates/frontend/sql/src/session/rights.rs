@@ -14,6 +14,10 @@ impl Session {
     /// `42501` for a right on a relation that the session's role has not, or that who owns a view has not on what that reads or writes.
     pub(super) fn check_program(&self, program: &Program) -> Result<()> {
         self.check_uses(&program.accesses, Some(&program.column_uses))?;
+        for schema in &program.looks_into {
+            let rights = self.rights();
+            rights.check_look(&self.options.user, self.image(), Some(*schema))?;
+        }
         for (oid, right, owner) in &program.lent {
             let role = owner.as_deref().unwrap_or(&self.options.user);
             // Which columns a view reads is not noted.

@@ -234,7 +234,7 @@ impl Session {
     }
 
     fn find_search_path(&self) -> Arc<[Oid]> {
-        let image = self.image();
+        let (image, rights) = (self.image(), self.rights());
         let path = self.settings.get("search_path").unwrap_or_default();
         let names = crate::names::list(&path).unwrap_or_default();
         let mut oids = vec![];
@@ -256,8 +256,10 @@ impl Session {
             } else {
                 &name
             };
+            // What it may not look into is not there, as in PostgreSQL.
             if let Some(namespace) = image.namespace(name)
                 && !oids.contains(&namespace.oid)
+                && rights.allows_in_schema(&self.options.user, namespace, false)
             {
                 oids.push(namespace.oid);
             }
@@ -406,22 +408,19 @@ impl Session {
             if given < program.params.len() {
                 return Err(no_parameter(given));
             }
-            if program.writes() && !self.enter_target(&program, &mut waiting.borrow_mut())? {
+            let writes = program.writes();
+            if writes {
+                self.check_may_write(&program)?;
+            }
+            // Before a gate: who may not write the table keeps nobody out of it.
+            self.check_program(&program)?;
+            if writes && !self.enter_target(&program, &mut waiting.borrow_mut())? {
                 self.refresh_image()?;
                 continue;
             }
-            self.check_program(&program)?;
             let Some(open) = &self.open else {
                 return Err(SqlError::internal("a statement without transaction"));
             };
-            let writes = program.writes();
-            if writes && open.characteristics.read_only {
-                let message = format!(
-                    "cannot execute {} in a read-only transaction",
-                    name(&program)
-                );
-                return Err(SqlError::new(sqlstate::READ_ONLY_SQL_TRANSACTION, message));
-            }
             // Nobody is in the way of rows that are loaded, and there is no point between them.
             if writes && point.is_none() && sets.way != Way::Load {
                 point = Some(open.point()?);
@@ -492,14 +491,32 @@ impl Session {
         }
     }
 
-    /// G1.
+    /// # Errors
+    /// `25006` for a program that writes in a transaction that only reads.
+    pub(super) fn check_may_write(&self, program: &Program) -> Result<()> {
+        match &self.open {
+            Some(open) if open.characteristics.read_only => Err(only_reads(name(program))),
+            _ => Ok(()),
+        }
+    }
+
+    /// G1. Rights that were lost while it waited are looked at again.
+    ///
+    /// # Errors
+    /// `42501`; those of waiting.
     fn enter_target(&mut self, program: &Program, waiting: &mut Waiting<'_>) -> Result<bool> {
-        if let Some(open) = &mut self.open {
-            for oid in &program.targets {
-                if !open.enter(&self.shared, *oid, Mode::Write, Some(waiting))? {
-                    return Ok(false);
-                }
+        let Some(open) = &mut self.open else {
+            return Ok(true);
+        };
+        let mut entered = false;
+        for oid in &program.targets {
+            entered |= !open.holds(*oid, Mode::Write);
+            if !open.enter(&self.shared, *oid, Mode::Write, Some(waiting))? {
+                return Ok(false);
             }
+        }
+        if entered && open.look_at_rights(&self.shared) {
+            self.check_program(program)?;
         }
         Ok(true)
     }
@@ -712,6 +729,13 @@ impl Session {
         }
         Ok(())
     }
+}
+
+/// `25006`.
+#[cold]
+pub(super) fn only_reads(what: &str) -> SqlError {
+    let message = format!("cannot execute {what} in a read-only transaction");
+    SqlError::new(sqlstate::READ_ONLY_SQL_TRANSACTION, message)
 }
 
 /// The name of a program's command tag.

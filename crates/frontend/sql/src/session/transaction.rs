@@ -102,6 +102,8 @@ struct Mark {
     beside: Beside,
     catalog: (u64, Arc<Catalog>),
     changes: usize,
+    /// Gates that are taken behind it are given back with what was done there.
+    gates: HeldGates,
     /// What it was said to be is so behind it, too.
     read_only: bool,
 }
@@ -128,8 +130,46 @@ pub(crate) struct DefinitionPoint {
 #[derive(Debug, Default)]
 struct Gates {
     held: Vec<(Oid, Arc<Gate>, Mode)>,
-    /// Where it is told that they are.
+    /// How often one was taken, or taken alone that was held with others.
+    taken: usize,
+    /// Where it is told that they are, each time.
     told: Option<Arc<Activity>>,
+}
+
+/// The gates that are held at a point.
+#[derive(Debug)]
+struct HeldGates {
+    modes: Box<[Mode]>,
+    taken: usize,
+}
+
+impl Gates {
+    fn point(&self) -> HeldGates {
+        HeldGates {
+            modes: self.held.iter().map(|(.., mode)| *mode).collect(),
+            taken: self.taken,
+        }
+    }
+
+    /// Gives back what was taken behind a point.
+    fn go_back(&mut self, point: &HeldGates) {
+        if self.taken <= point.taken {
+            return;
+        }
+        self.taken = point.taken;
+        if let Some(told) = &self.told {
+            told.holds_first(point.taken);
+        }
+        for (_, gate, mode) in self.held.drain(point.modes.len()..) {
+            gate.leave(mode);
+        }
+        for ((_, gate, mode), before) in self.held.iter_mut().zip(&point.modes) {
+            if *mode != *before {
+                *mode = *before;
+                gate.let_others_write();
+            }
+        }
+    }
 }
 
 impl Drop for Gates {
@@ -209,6 +249,7 @@ impl Open {
             number: OwnNumber::default(),
             gates: Gates {
                 held: Vec::new(),
+                taken: 0,
                 told: session.cloned(),
             },
             held,
@@ -236,6 +277,8 @@ impl Open {
         if (first && self.begun_before) || (!first && !self.characteristics.repeatable) {
             let transaction = &self.transaction;
             let draw = || transaction.begin_statement();
+            // Those of the snapshot's image are the newest again.
+            self.rights = None;
             if self.changes.is_empty() {
                 shared.catalog.with_snapshot(&mut self.catalog, draw)?;
                 return Ok(());
@@ -255,11 +298,11 @@ impl Open {
         Ok(())
     }
 
-    /// Has the rights of now, with what it has changed of them itself.
-    fn look_at_rights(&mut self, shared: &Shared) {
+    /// Has the rights of now, with what it has changed of them itself. Says whether others have changed the catalog since it had those that it had.
+    pub fn look_at_rights(&mut self, shared: &Shared) -> bool {
         let number = shared.catalog.number();
         if self.rights().0 == number {
-            return;
+            return false;
         }
         let (number, mut newest) = shared.catalog.numbered();
         if !self.changes.is_empty() {
@@ -267,6 +310,7 @@ impl Open {
             newest = Arc::new(newest.with_all(&self.changes, version));
         }
         self.rights = Some((number, newest));
+        true
     }
 
     /// The image that tells who may do what, as of when the statement began, whatever the snapshot: who has lost a right has lost it. Relations that others have dropped
@@ -439,6 +483,7 @@ impl Open {
             Some(at) => self.gates.held[at].2 = mode,
             None => self.gates.held.push((oid, gate.clone(), mode)),
         }
+        self.gates.taken += 1;
         if let Some(told) = &self.gates.told {
             told.holds(self.held.own(), oid, mode);
         }
@@ -560,6 +605,7 @@ impl Open {
             beside,
             catalog: self.catalog.clone(),
             changes: self.changes.len(),
+            gates: self.gates.point(),
             read_only: self.characteristics.read_only,
         });
         Ok(())
@@ -576,7 +622,8 @@ impl Open {
         Ok(())
     }
 
-    /// ROLLBACK TO. Returns what the session had done by then.
+    /// ROLLBACK TO. Returns what the session had done by then. Gates that were taken behind the savepoint are given back: what they were taken for is gone, and all that stays was
+    /// written behind gates that had been taken before (G4).
     ///
     /// # Errors
     /// `3B001`; storage errors.
@@ -593,6 +640,8 @@ impl Open {
         self.saying.go_back(mark.said);
         self.deferred.get_mut().go_back_to(&mark.deferred);
         self.take_changes_back(shared, &catalog, changes);
+        // Last: who enters finds nothing of what was taken back.
+        self.gates.go_back(&self.savepoints[at].gates);
         Ok(beside)
     }
 

@@ -1,6 +1,20 @@
 //! Relations for which there is nothing to tell: Vellum has no such objects.
 
-use super::{Spec, nothing};
+use super::{Scan, Spec, nothing};
+use crate::catalog::{Oid, READ_ALL_STATS};
+use crate::error::Result;
+
+/// No rows, for superusers and members of a role.
+///
+/// # Errors
+/// `42501` for others.
+fn denies(scan: &Scan<'_>, what: &str, but: Option<Oid>) -> Result<()> {
+    let env = scan.env;
+    match but {
+        Some(role) if env.rights.has_rights_of(&env.options.user, role) => Ok(()),
+        _ => env.check_superuser(what),
+    }
+}
 
 pub(super) const RELATIONS: &[Spec] = &[
     Spec {
@@ -35,14 +49,20 @@ pub(super) const RELATIONS: &[Spec] = &[
         view: true,
         columns: "name text, ident text, parent text, level int4, total_bytes int8, total_nblocks int8, free_bytes int8, \
          free_chunks int8, used_bytes int8",
-        fill: nothing,
+        fill: |scan, _| {
+            denies(
+                scan,
+                "view pg_backend_memory_contexts",
+                Some(READ_ALL_STATS),
+            )
+        },
     },
     Spec {
         name: "pg_config",
         oid: 12130,
         view: true,
         columns: "name text, setting text",
-        fill: nothing,
+        fill: |scan, _| denies(scan, "view pg_config", None),
     },
     Spec {
         name: "pg_conversion",
@@ -71,7 +91,7 @@ pub(super) const RELATIONS: &[Spec] = &[
         oid: 12110,
         view: true,
         columns: "sourcefile text, sourceline int4, seqno int4, name text, setting text, applied bool, error text",
-        fill: nothing,
+        fill: |scan, _| denies(scan, "view pg_file_settings", None),
     },
     Spec {
         name: "pg_foreign_data_wrapper",
@@ -101,14 +121,14 @@ pub(super) const RELATIONS: &[Spec] = &[
         view: true,
         columns: "line_number int4, type text, database _text, user_name _text, address text, netmask text, auth_method text, \
          options _text, error text",
-        fill: nothing,
+        fill: |scan, _| denies(scan, "view pg_hba_file_rules", None),
     },
     Spec {
         name: "pg_ident_file_mappings",
         oid: 12118,
         view: true,
         columns: "line_number int4, map_name text, sys_name text, pg_username text, error text",
-        fill: nothing,
+        fill: |scan, _| denies(scan, "view pg_ident_file_mappings", None),
     },
     Spec {
         name: "pg_inherits",
@@ -129,7 +149,7 @@ pub(super) const RELATIONS: &[Spec] = &[
         oid: 2613,
         view: false,
         columns: "loid oid, pageno int4, data bytea",
-        fill: nothing,
+        fill: |scan, _| denies(scan, "table pg_largeobject", None),
     },
     Spec {
         name: "pg_largeobject_metadata",
@@ -249,7 +269,7 @@ pub(super) const RELATIONS: &[Spec] = &[
         oid: 12332,
         view: true,
         columns: "local_id oid, external_id text, remote_lsn text, local_lsn text",
-        fill: nothing,
+        fill: |scan, _| denies(scan, "view pg_replication_origin_status", None),
     },
     Spec {
         name: "pg_replication_slots",
@@ -301,7 +321,7 @@ pub(super) const RELATIONS: &[Spec] = &[
         oid: 12134,
         view: true,
         columns: "name text, off int8, size int8, allocated_size int8",
-        fill: nothing,
+        fill: |scan, _| denies(scan, "view pg_shmem_allocations", Some(READ_ALL_STATS)),
     },
     Spec {
         name: "pg_shseclabel",
@@ -493,7 +513,7 @@ pub(super) const RELATIONS: &[Spec] = &[
         oid: 3429,
         view: false,
         columns: "stxoid oid, stxdinherit bool, stxdndistinct text, stxddependencies text, stxdmcv text, stxdexpr text",
-        fill: nothing,
+        fill: |scan, _| denies(scan, "table pg_statistic_ext_data", None),
     },
     Spec {
         name: "pg_stats_ext",
@@ -585,7 +605,7 @@ pub(super) const RELATIONS: &[Spec] = &[
         oid: 1418,
         view: false,
         columns: "oid oid, umuser oid, umserver oid, umoptions _text",
-        fill: nothing,
+        fill: |scan, _| denies(scan, "table pg_user_mapping", None),
     },
     Spec {
         name: "pg_user_mappings",

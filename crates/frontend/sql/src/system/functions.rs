@@ -1,6 +1,6 @@
 //! Functions that need the catalog.
 
-use super::names::{is_visible, named_in, no_such, parse_reg, reg_text};
+use super::names::{check_place, is_visible, named_in, no_such, parse_reg, reg_text};
 use super::objects;
 use super::roles::DATABASE_OID;
 use super::signals::{self, Signal};
@@ -12,6 +12,7 @@ use crate::error::{Result, SqlError};
 use crate::expr::CatalogFunction as F;
 use crate::lock::AdvisoryLock;
 use crate::names::quoted;
+use crate::plan::Surroundings;
 use crate::session::Env;
 use crate::sqlstate;
 use std::net::SocketAddr;
@@ -153,7 +154,7 @@ pub(crate) fn ask(env: &Env<'_>, function: F, arguments: &[Value]) -> Result<Val
                 let message = format!("syntax error at or near \"{name}\"");
                 return Err(SqlError::syntax(message));
             }
-            name => match named_in(env.surroundings(), ty, name) {
+            name => match named_in(looked_at(env, ty, name)?, ty, name) {
                 Err(error) if error.sqlstate() == sqlstate::AMBIGUOUS_FUNCTION => Value::Null,
                 found => found?.map_or(Value::Null, Value::Oid),
             },
@@ -284,6 +285,15 @@ pub(crate) fn ask(env: &Env<'_>, function: F, arguments: &[Value]) -> Result<Val
             Value::Array(Array::of(Type::Text, &channels))
         }
         F::Backup => backup::backup(env, value(0))?,
+        // Nothing is read again, and nothing is forgotten; as PostgreSQL, not for everybody.
+        F::ReloadConf => {
+            env.check_superuser("function pg_reload_conf")?;
+            Value::Bool(true)
+        }
+        F::ResetStatistics => {
+            env.check_superuser("function pg_stat_reset")?;
+            Value::text("")
+        }
         F::Sleep | F::SleepFor => signals::sleep(env, value(0))?,
         F::SleepUntil => signals::sleep_until(env, value(0))?,
         F::BlockingPids => signals::blocking_pids(env, value(0)),
@@ -314,8 +324,19 @@ fn tablespace_size(env: &Env<'_>, oid: Oid, name: Option<&str>) -> Result<Value>
     }
 }
 
+/// Where a name is looked up, for who may look there.
+///
+/// # Errors
+/// `42501`.
+fn looked_at<'e>(env: &'e Env<'_>, ty: Type, name: &str) -> Result<Surroundings<'e>> {
+    let around = env.surroundings();
+    check_place(around, env.rights, &env.options.user, (ty, name))?;
+    Ok(around)
+}
+
 /// The oid of a name that has to stand for something.
 pub(super) fn reg(env: &Env<'_>, ty: Type, text: &str) -> Result<Oid> {
+    looked_at(env, ty, text)?;
     parse_reg(env, ty, text)?.ok_or_else(|| no_such(ty, text))
 }
 

@@ -298,7 +298,12 @@ fn views(scan: &Scan<'_>, rows: &mut Vec<Vec<Value>>) -> Result<()> {
         if !is_view {
             continue;
         }
-        let definition = describe::view_definition(scan.env, relation.oid, false);
+        // For who has the rights of its owner, whoever may read it.
+        let (rights, user) = (scan.env.rights, &*scan.env.options.user);
+        let definition = match rights.owns(user, &relation.owner) {
+            true => describe::view_definition(scan.env, relation.oid, false),
+            false => None,
+        };
         let mut row = vec![
             database(),
             scan.schema_of(relation),

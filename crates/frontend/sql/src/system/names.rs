@@ -100,6 +100,27 @@ pub(crate) fn parse_reg_in(around: Surroundings<'_>, ty: Type, text: &str) -> Re
     named_in(around, ty, text)
 }
 
+/// Who names a relation by its schema has to have the right to look into that. What is no name, or not there, is found out later.
+///
+/// # Errors
+/// `42501`.
+pub(crate) fn check_place(
+    around: Surroundings<'_>,
+    rights: &Catalog,
+    user: &str,
+    (ty, text): (Type, &str),
+) -> Result<()> {
+    if ty != Type::Regclass {
+        return Ok(());
+    }
+    let parts = parts(text).unwrap_or_default();
+    let ([schema, _] | [_, schema, _]) = parts.as_slice() else {
+        return Ok(());
+    };
+    let place = around.catalog.schema_named(schema, around.search_path);
+    rights.check_look(user, around.catalog, place)
+}
+
 /// The oid that a name stands for; `None` if there is nothing of this name.
 ///
 /// # Errors

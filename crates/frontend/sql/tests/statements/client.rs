@@ -22,6 +22,8 @@ pub struct Heard {
     /// SQLSTATEs of the notices.
     pub notice_states: Vec<String>,
     pub copied: Vec<u8>,
+    /// How often it was told that a COPY begins.
+    pub copies: usize,
     pub statuses: Vec<(String, String)>,
 }
 
@@ -59,10 +61,12 @@ impl Sink for Heard {
     }
 
     fn copy_in(&mut self, _: &CopyShape) -> Told {
+        self.copies += 1;
         Ok(())
     }
 
     fn copy_out(&mut self, _: &CopyShape) -> Told {
+        self.copies += 1;
         Ok(())
     }
 

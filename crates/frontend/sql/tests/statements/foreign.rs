@@ -518,3 +518,69 @@ fn more_rows_than_memory_holds_follow_a_key_under_repeatable_read() {
     );
     assert_eq!(client.ok("select id from p order by id"), "4\n5");
 }
+
+/// Symptom: whoever emptied or altered a table kept writers out of those that it refers to, and of those that refer to it, whatever they wrote.
+#[test]
+fn regress_an_update_that_leaves_keys_alone_needs_no_other_table() {
+    let database = super::client::database();
+    let [mut a, mut b] = [(); 2].map(|()| Client::of(&database));
+    a.ok(
+        "create table p (id int primary key, u int unique, v int, w int generated always as (v + 1) stored unique);
+         create table c (id int primary key, p int references p on update cascade, u int references p (u), w int references p (w), x int);
+         create table f (a int, b int, x int);
+         create unique index on p (id, u); alter table f add foreign key (a, b) references p (id, u) match full;
+         insert into p values (1, 1, 1), (2, 2, 2); insert into c values (1, 1, 1, 2, 0); insert into f values (1, 1, 0)",
+    );
+    b.ok("set lock_timeout = 100");
+    let mut beside = |held: &str, goes: &[&str], waits: &[&str]| {
+        a.ok(&format!("begin; {held}"));
+        for sql in goes {
+            b.ok(&format!("begin; {sql}; rollback"));
+        }
+        for sql in waits {
+            assert_eq!(b.state(sql), "55P03", "{held}: {sql}");
+        }
+        a.ok("rollback");
+    };
+    beside(
+        "truncate c",
+        &[
+            "insert into p values (8, 8, 8)",
+            "insert into p values (1, 1, 1) on conflict (id) do nothing",
+        ],
+        &[
+            "update p set id = 9 where id = 2",
+            "update p set u = 9 where id = 2",
+            "update p set v = 9 where id = 2",
+            "delete from p where id = 2",
+            "insert into p values (1, 1, 1) on conflict (id) do update set u = 9",
+        ],
+    );
+    beside(
+        "lock table p",
+        &["update c set x = 1"],
+        &[
+            "update c set p = 2",
+            "update c set x = 1, u = 2",
+            "insert into c values (2, 1, 1, 2, 0)",
+        ],
+    );
+    beside("lock table c, f", &["insert into p values (8, 8, 8)"], &[]);
+    a.ok("alter table p drop column w cascade");
+    let mut beside = |held: &str, goes: &str| {
+        a.ok(&format!("begin; {held}"));
+        b.ok(goes);
+        a.ok("commit");
+    };
+    for held in ["truncate c", "alter table c add y int", "lock table c, f"] {
+        beside(held, "update p set v = v + 1");
+    }
+    assert_eq!(b.ok("select sum(v) from p"), "9");
+    // What it leaves alone is looked at all the same by who changes it.
+    b.ok("insert into c values (1, 1, 1, 0); delete from f");
+    assert_eq!(b.state("update p set u = 7 where id = 1"), "23503");
+    b.ok("update p set v = 3, id = 7 where id = 1");
+    assert_eq!(b.ok("select p from c"), "7");
+    assert_eq!(b.state("update c set x = 3, u = 77"), "23503");
+    super::client::assert_sound(&database);
+}

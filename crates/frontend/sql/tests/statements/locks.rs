@@ -100,7 +100,8 @@ fn a_writer_under_repeatable_read_waits_and_fails_only_if_the_other_commits() {
 #[test]
 fn regress_for_key_share_believes_no_old_row_beneath_one_that_is_not_committed() {
     for (level, gone, changed) in [
-        ("repeatable read", Err("40001"), Err("40001")),
+        // Its key has stayed, as in PostgreSQL.
+        ("repeatable read", Err("40001"), Ok("1|0")),
         ("read committed", Ok(""), Ok("1|5")),
     ] {
         let (_database, [mut a, mut b, mut c]) = table();
@@ -122,6 +123,54 @@ fn regress_for_key_share_believes_no_old_row_beneath_one_that_is_not_committed()
         expect(&mut a, gone);
         a.hear("rollback");
         c.ok("rollback");
+    }
+}
+
+/// Under repeatable read a row that was changed since is held for its keys, where these have stayed, and told as the snapshot has it.
+#[test]
+fn regress_for_key_share_of_an_old_version_whose_keys_stand() {
+    let (_database, [mut a, mut b, mut c]) = table();
+    for client in [&mut a, &mut b, &mut c] {
+        client.ok("set lock_timeout = 100");
+    }
+    b.ok("drop table t; create table t (id int primary key, u int unique, p int, n int); create unique index on t (p) where n > 0");
+    for (change, keys_stay) in [
+        ("update t set n = 5 where id = 1", true),
+        (
+            "update t set n = 5, p = 5, u = u, id = id where id = 1",
+            true,
+        ),
+        ("update t set n = 5; update t set n = 6", true),
+        ("update t set u = 5 where id = 1", false),
+        ("update t set u = null where id = 1", false),
+        ("update t set id = 7 where id = 1", false),
+        ("delete from t where id = 1", false),
+    ] {
+        // Whether another writes the row at the time, too.
+        for above in ["", "update t set n = 9 where id = 1"] {
+            for strength in ["key share", "share", "no key update", "update"] {
+                b.ok("truncate t; insert into t values (1, 1, 1, 1)");
+                a.ok("begin isolation level repeatable read; select count(*) from t");
+                b.ok(change);
+                c.ok(&format!("begin; {above}"));
+                let lock = format!("select n from t where id = 1 for {strength}");
+                if strength == "key share" && keys_stay {
+                    assert_eq!(a.ok(&lock), "1", "{change}");
+                    c.ok("commit");
+                    b.ok("update t set n = 8 where id = 1");
+                    for waits in ["delete from t", "update t set u = 9", "update t set id = 9"] {
+                        assert_eq!(b.state(waits), "55P03", "{change}, {waits}");
+                    }
+                } else {
+                    let state = a.state(&lock);
+                    let waits = !above.is_empty() && state == "55P03";
+                    assert!(state == "40001" || waits, "{change}, {strength}: {state}");
+                    c.ok("commit");
+                }
+                a.ok("rollback");
+                b.ok("update t set u = 9, id = 9");
+            }
+        }
     }
 }
 

@@ -117,3 +117,17 @@ fn chains_of_windows_are_read_once_each_and_have_an_end() {
     let text = format!("select {calls} from nest window w as (partition by {keys})");
     assert_eq!(client.state(&text), "54000");
 }
+
+/// Symptom: casts were counted as if they stood around all that is in front of them.
+#[test]
+fn regress_a_sum_of_casts_is_as_deep_as_its_terms() {
+    let mut client = Client::new();
+    let sum = |count: usize, term: &str| format!("select {}", vec![term; count].join(" + "));
+    assert_eq!(client.ok(&sum(3_900, "1::int")), "3900");
+    assert_eq!(client.ok(&sum(3_900, "'1'::text::int::bigint")), "3900");
+    let params: Vec<String> = (1..=2_500).map(|at| format!("${at}::int")).collect();
+    client.ok(&format!("prepare p as select {}", params.join(" + ")));
+    let given = vec!["2"; 2_500].join(", ");
+    assert_eq!(client.ok(&format!("execute p ({given})")), "5000");
+    assert_eq!(client.state(&sum(4_100, "1::int")), "54001");
+}
