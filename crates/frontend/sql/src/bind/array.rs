@@ -549,7 +549,7 @@ impl Binder<'_> {
         Ok(Bound::new(call(function, settled), json_type(binary)))
     }
 
-    /// Oids that are shown as names are those names in JSON, too.
+    /// What is JSON by its type, not by its value, is the string of its text.
     fn jsonable(&mut self, bound: Bound) -> Result<Expr> {
         if bound.ty == Some(Type::Record)
             && let Some(row) = self.row_to_json(&bound, false)?
@@ -558,16 +558,24 @@ impl Binder<'_> {
         }
         let bound = self.undecided(bound);
         let (expr, ty, typmod) = self.settle(bound)?;
-        if !ty.is_reg() && ty != Type::Oid {
-            return Ok(expr);
-        }
+        self.as_json_string(expr, ty, typmod)
+    }
+
+    /// The text of what is no number in JSON, though its values are held as numbers: oids, also those that are shown as names, and `xid8`. Anything else as it is.
+    pub(super) fn as_json_string(&mut self, expr: Expr, ty: Type, typmod: Typmod) -> Result<Expr> {
+        let text = match ty {
+            Type::Oid | Type::Xid8 => Type::Text,
+            ty if ty.is_reg() => Type::Text,
+            ty if ty.element() == Some(Type::Xid8) => Type::Text.array(),
+            _ => return Ok(expr),
+        };
         let bound = Bound {
             expr,
             ty: Some(ty),
             typmod,
             start: None,
         };
-        self.coerce(bound, Type::Text, Typmod::NONE, CastContext::Explicit)
+        self.coerce(bound, text, Typmod::NONE, CastContext::Explicit)
     }
 
     /// `||` where a side is an array.

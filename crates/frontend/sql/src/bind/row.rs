@@ -345,18 +345,17 @@ impl Binder<'_> {
             return Ok(None);
         };
         let named = self.record_columns(bound.typmod);
-        let names: Vec<String> = match named {
-            Some(columns) => columns.iter().map(|(name, ..)| name.clone()).collect(),
-            None => (1..=arguments.len())
-                .map(|number| format!("f{number}"))
-                .collect(),
-        };
+        let mut named = named.map(<[_]>::to_vec).unwrap_or_default().into_iter();
         let text = |name: String| Bound::new(Expr::Const(Value::text(name)), Type::Text);
-        let values = arguments
-            .iter()
-            .map(|value| Bound::new(value.clone(), Type::Text));
-        let pairs = names.into_iter().map(text).zip(values);
-        let pairs = pairs.flat_map(|(name, value)| [name, value]).collect();
+        let mut pairs = Vec::with_capacity(arguments.len() * 2);
+        for (number, value) in (1..).zip(arguments.iter()) {
+            let (name, value) = match named.next() {
+                Some((name, ty, typmod)) => (name, self.as_json_string(value.clone(), ty, typmod)?),
+                None => (format!("f{number}"), value.clone()),
+            };
+            pairs.push(text(name));
+            pairs.push(Bound::new(value, Type::Text));
+        }
         let sign = if binary {
             "%row_to_jsonb"
         } else {
