@@ -490,6 +490,14 @@ impl Table {
             .position(|index| index.keeps_apart() && index.is_of(columns))
     }
 
+    /// The unique index that a foreign key to these columns stands on: the oldest one. The key was made when that was there, and goes with it, as at PostgreSQL; where rows are looked up is
+    /// another matter.
+    pub fn referred_index(&self, columns: &[ColumnId]) -> Option<&Arc<Index>> {
+        let fitting = self.indexes.iter();
+        let fitting = fitting.filter(|index| index.keeps_apart() && index.is_of(columns));
+        fitting.min_by_key(|index| index.oid)
+    }
+
     /// Indexes with rows of their own.
     pub fn secondary(&self) -> impl Iterator<Item = &Arc<Index>> {
         self.indexes.iter().filter(|index| index.storage.is_some())
