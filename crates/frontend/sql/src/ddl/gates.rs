@@ -205,7 +205,10 @@ impl Ddl<'_> {
     ///
     /// # Errors
     /// `40001`.
-    pub(super) fn check_known(&self, names: impl Fn(&Catalog, &Relation) -> bool) -> Result<()> {
+    pub(super) fn check_known(
+        &self,
+        names: impl Fn(&Catalog, &Arc<Relation>) -> bool,
+    ) -> Result<()> {
         if !self.open.characteristics.repeatable {
             return Ok(());
         }

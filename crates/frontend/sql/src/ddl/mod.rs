@@ -65,7 +65,7 @@ pub(crate) use type_texts::{each_type, types_in};
 use self::dependency::Object;
 use crate::bind::Binder;
 use crate::catalog::{
-    Change, DefaultKind, Gated, Kind, Mode, Named, Oid, PG_CATALOG, Relation, Table,
+    Catalog, Change, DefaultKind, Gated, Kind, Mode, Named, Oid, PG_CATALOG, Relation, Table,
 };
 use crate::database::Shared;
 use crate::error::{Fields, Result, SqlError};
@@ -197,7 +197,11 @@ impl Ddl<'_> {
 
     /// A binder for the image as it is now, of what is kept: there are no parameters in it.
     fn binder(&self) -> Binder<'_> {
-        let catalog = &self.open.catalog.1;
+        self.binder_in(&self.open.catalog.1)
+    }
+
+    /// The same for another image.
+    fn binder_in<'b>(&'b self, catalog: &'b Catalog) -> Binder<'b> {
         let mut binder = Binder::new(catalog, &self.search_path, self.forms, self.text);
         binder.takes_params = false;
         binder
