@@ -18,7 +18,7 @@ pub(crate) struct Relation {
     pub oid: Oid,
     pub namespace: Oid,
     pub name: Box<str>,
-    pub owner: Box<str>,
+    pub owner: Oid,
     /// Raised with every change of it.
     pub generation: u64,
     /// What is not in the catalog's rows: shared by all images of the relation.

@@ -194,7 +194,7 @@ impl Ddl<'_> {
         };
         let relation = self.open.catalog.1.relation(oid).cloned();
         let relation = relation.ok_or_else(|| no_type(name))?;
-        if !self.open.rights().1.owns(self.owner, &relation.owner) {
+        if !self.open.rights().1.owns(self.role, relation.owner) {
             let name = self.binder().domain_shown(&relation);
             return Err(denied(format!("must be owner of type {name}")));
         }

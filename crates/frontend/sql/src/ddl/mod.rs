@@ -102,7 +102,8 @@ pub(crate) struct Ddl<'d> {
     pub search_path: Vec<Oid>,
     pub forms: &'d Settings,
     pub text: &'d str,
-    pub owner: &'d str,
+    /// The role whose rights count, and that owns what is made.
+    pub role: Oid,
     pub waiting: Waiting<'d>,
     /// Bytes that a definition may keep of the rows that it reads.
     pub memory: usize,
@@ -250,7 +251,7 @@ impl Ddl<'_> {
                 .open
                 .rights()
                 .1
-                .allows_in_schema(self.owner, schema, true)
+                .allows_in_schema(self.role, schema, true)
         {
             let message = format!("permission denied for schema {}", schema.name);
             return Err(SqlError::new(sqlstate::INSUFFICIENT_PRIVILEGE, message));
@@ -285,15 +286,14 @@ impl Ddl<'_> {
     /// A relation that is made by this statement.
     fn new_relation(&self, oid: Oid, namespace: Oid, name: &str, kind: Kind) -> Relation {
         let catalog = &self.open.catalog.1;
-        let owner = catalog.role_oid(self.owner);
         Relation {
             oid,
             namespace,
             name: name.into(),
-            owner: self.owner.into(),
+            owner: self.role,
             generation: 1,
             runtime: Arc::default(),
-            acl: catalog.acl_of_new(owner, namespace, DefaultKind::of(&kind)),
+            acl: catalog.acl_of_new(self.role, namespace, DefaultKind::of(&kind)),
             column_acls: Vec::new(),
             kind,
         }
@@ -466,7 +466,7 @@ impl Ddl<'_> {
             }
             return Err(no_schema(&name));
         };
-        if !self.open.rights().1.owns(self.owner, &namespace.owner) {
+        if !self.open.rights().1.owns(self.role, namespace.owner) {
             let message = format!("must be owner of schema {name}");
             return Err(SqlError::new(sqlstate::INSUFFICIENT_PRIVILEGE, message));
         }

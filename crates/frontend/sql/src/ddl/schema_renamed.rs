@@ -28,7 +28,7 @@ impl Ddl<'_> {
             let message = format!("schema \"{name}\" already exists");
             return Err(SqlError::new(sqlstate::DUPLICATE_SCHEMA, message));
         }
-        if !self.open.rights().1.owns(self.owner, &schema.owner) {
+        if !self.open.rights().1.owns(self.role, schema.owner) {
             return Err(denied(format!("must be owner of schema {}", schema.name)));
         }
         // A session knows its temporary schema by its name, and everybody the others.
@@ -105,7 +105,7 @@ impl Ddl<'_> {
     /// `42501`.
     pub(super) fn check_may_make_schemas(&self) -> Result<()> {
         let rights = &self.open.rights().1;
-        if rights.allows_in_database(self.owner, Rights::CREATE) {
+        if rights.allows_in_database(self.role, Rights::CREATE) {
             return Ok(());
         }
         Err(denied(format!(

@@ -58,7 +58,11 @@ impl Session {
 
     pub(super) fn oid_named(&self, ty: Type, name: &str) -> Result<u32> {
         let search_path = self.search_path();
-        let found = parse_reg_in(self.surroundings(&search_path, ""), ty, name)?;
+        let mut around = self.surroundings(&search_path, "");
+        if ty == Type::Regrole {
+            around.catalog = self.rights();
+        }
+        let found = parse_reg_in(around, ty, name)?;
         found.ok_or_else(|| no_such(ty, name))
     }
 }

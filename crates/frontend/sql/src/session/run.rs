@@ -528,6 +528,7 @@ impl Session {
             settings: &self.settings,
             forms,
             options: &self.options,
+            acting: self.acting(),
             catalog: &open.catalog.1,
             rights: &open.rights().1,
             search_path: &search_path,

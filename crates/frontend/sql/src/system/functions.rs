@@ -1,6 +1,6 @@
 //! Functions that need the catalog.
 
-use super::names::{is_visible, named_in, no_such, parse_reg, reg_text};
+use super::names::{is_visible, named_in, no_such, parse_reg, reg_text, surroundings_of};
 use super::objects;
 use super::roles::DATABASE_OID;
 use super::signals::{self, Signal};
@@ -123,7 +123,7 @@ pub(crate) fn ask(env: &Env<'_>, function: F, arguments: &[Value]) -> Result<Val
             objects::description(env, first, oid(1).unwrap_or(0), column)
         }
         F::SerialSequence => serial_sequence(env, text(0), text(1))?,
-        F::UserById => match env.catalog.role_by_oid(first) {
+        F::UserById => match env.rights.role_by_oid(first) {
             Some(role) => Value::text(role.name.as_str()),
             None if first == super::relations::DATABASE_OWNER => Value::text("pg_database_owner"),
             None => Value::text(format!("unknown (OID={first})")),
@@ -153,7 +153,7 @@ pub(crate) fn ask(env: &Env<'_>, function: F, arguments: &[Value]) -> Result<Val
                 let message = format!("syntax error at or near \"{name}\"");
                 return Err(SqlError::syntax(message));
             }
-            name => match named_in(env.surroundings(), ty, name) {
+            name => match named_in(surroundings_of(env, ty), ty, name) {
                 Err(error) if error.sqlstate() == sqlstate::AMBIGUOUS_FUNCTION => Value::Null,
                 found => found?.map_or(Value::Null, Value::Oid),
             },
