@@ -116,6 +116,8 @@ impl Shared {
         let (catalog, keys_left_out) = Store::load(&reader, 1)?;
         let without_table = crate::statistics::load(&reader, &catalog)?;
         drop(reader);
+        // All of it can be read.
+        Store::keep_owners_by_oid(&engine, &catalog)?;
         crate::statistics::remove(&engine, &without_table)?;
         let relations = catalog.relations().into_iter();
         let values = relations.filter_map(|relation| match &relation.kind {

@@ -1,7 +1,7 @@
 //! Does the catalog say what there is, and do indexes have exactly the entries of their tables' rows? What `verify` of the engine cannot know: to it
 //! an index of SQL is a table like any other.
 //!
-//! Checked: the catalog can be read, and has what its foreign keys refer to; the engine has the tables that it names, and no others of such names; what indexes compute can be bound; every
+//! Checked: the catalog can be read, and has what its foreign keys refer to, and the roles that things belong to; the engine has the tables that it names, and no others of such names; what indexes compute can be bound; every
 //! row decodes, and stands under the key of its columns; indexes and tables agree, both ways, partial ones and expressions included.
 //!
 //! Table and index are walked once each, and [`EntrySums`] are compared. Only if they differ, entries are looked up one by one to name those that
@@ -99,6 +99,10 @@ pub fn verify(engine: &Database, find: &mut dyn FnMut(Finding)) -> Result<()> {
         Ok((catalog, left_out)) => {
             for key in left_out {
                 let what = format!("the foreign key {key} refers to what is not there");
+                check.found(CATALOG, &what, (1, 0));
+            }
+            for (what, owner) in catalog.owned_by_nobody() {
+                let what = format!("the owner of {what}, role {owner}, is not there");
                 check.found(CATALOG, &what, (1, 0));
             }
             catalog

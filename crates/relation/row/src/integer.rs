@@ -62,12 +62,35 @@ pub(crate) fn parse<T: TryFrom<i64>>(text: &str, name: &str) -> Result<T> {
         })
 }
 
-/// Reads a whole number of type `name` that is not below zero.
+/// Reads an unsigned number of type `name` as C's `strtoull` does with base 0: as far as the text is one, in hexadecimal behind `0x`, in octal behind `0`; what is below zero wraps around, what is too
+/// large is the largest. A text that does not begin with one is 0.
 pub(crate) fn parse_unsigned(text: &str, name: &str) -> Result<i64> {
-    match parse(text, name)? {
-        number if number < 0 => Err(SqlError::invalid_text(name, text)),
-        number => Ok(number),
+    let body = text.trim_start_matches(|c: char| c == ' ' || ('\t'..='\r').contains(&c));
+    let (negative, body) = match body.strip_prefix('-') {
+        Some(rest) => (true, rest),
+        None => (false, body.strip_prefix('+').unwrap_or(body)),
+    };
+    let hexadecimal = body
+        .strip_prefix("0x")
+        .or_else(|| body.strip_prefix("0X"))
+        .filter(|rest| rest.starts_with(|c: char| c.is_ascii_hexdigit()));
+    let (digits, base) = match hexadecimal {
+        Some(rest) => (rest, 16),
+        None if body.starts_with('0') => (body, 8),
+        None => (body, 10),
+    };
+    let digits = digits.chars().map_while(|digit| digit.to_digit(base));
+    let mut value = Some(0u64);
+    for digit in digits {
+        let next = value.and_then(|value| value.checked_mul(u64::from(base)));
+        value = next.and_then(|value| value.checked_add(u64::from(digit)));
     }
+    let value = match value {
+        Some(value) if negative => value.wrapping_neg(),
+        Some(value) => value,
+        None => u64::MAX,
+    };
+    signed(value, name)
 }
 
 /// An unsigned number as the signed one that it is held as.

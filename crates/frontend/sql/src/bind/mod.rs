@@ -177,7 +177,7 @@ pub(crate) enum Reader {
     /// Who runs the statement: of a view with `security_invoker`.
     User,
     /// Who owns the view.
-    Owner(Box<str>),
+    Owner(Oid),
 }
 
 impl Reader {
@@ -185,7 +185,7 @@ impl Reader {
     pub fn of(relation: &Relation) -> Self {
         match &relation.kind {
             Kind::View(view) if view.is_invoker() => Self::User,
-            Kind::View(_) => Self::Owner(relation.owner.clone()),
+            Kind::View(_) => Self::Owner(relation.owner),
             _ => Self::Anyone,
         }
     }
@@ -233,7 +233,7 @@ pub(crate) struct Binder<'c> {
     /// The columns of these that they are needed for: each by its number, 0 for all of the relation.
     pub column_uses: Vec<(Oid, Rights, u16)>,
     /// The same of what views read and are written through: with the role that has to have the right, if that is not the user.
-    pub lent: Vec<(Oid, Rights, Option<Box<str>>)>,
+    pub lent: Vec<(Oid, Rights, Option<Oid>)>,
     /// Whose rights count in the view that is being read.
     pub reader: Reader,
     /// What literals of the list that is bound next are read as: the columns that INSERT puts them into.
@@ -436,14 +436,14 @@ impl<'c> Binder<'c> {
         let owner = match &self.reader {
             Reader::Anyone => return,
             Reader::User => None,
-            Reader::Owner(owner) => Some(owner.clone()),
+            Reader::Owner(owner) => Some(*owner),
         };
-        self.uses_as(relation, right, owner.as_deref());
+        self.uses_as(relation, right, owner);
     }
 
     /// Notes that a relation is used in a view, by the right of a role, or of the user.
-    pub fn uses_as(&mut self, relation: &Relation, right: Rights, owner: Option<&str>) {
-        let access = (relation.oid, right, owner.map(Box::from));
+    pub fn uses_as(&mut self, relation: &Relation, right: Rights, owner: Option<Oid>) {
+        let access = (relation.oid, right, owner);
         if !self.lent.contains(&access) {
             self.lent.push(access);
         }

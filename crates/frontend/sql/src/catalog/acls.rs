@@ -130,13 +130,13 @@ impl Catalog {
     }
 
     /// Whether a role has a right on the database.
-    pub fn allows_in_database(&self, name: &str, right: Rights) -> bool {
-        if self.role(name).is_some_and(|role| role.superuser) {
+    pub fn allows_in_database(&self, role: Oid, right: Rights) -> bool {
+        if self.is_superuser(role) {
             return true;
         }
         let grants = self.database_acl();
         let mut fitting = grants.iter().filter(|grant| grant.rights.contains(right));
-        fitting.any(|grant| grant.grantee == 0 || self.has_rights_of(name, grant.grantee))
+        fitting.any(|grant| grant.grantee == 0 || self.has_rights_of(role, grant.grantee))
     }
 
     /// The rights that a new object has; none if they are the usual ones.

@@ -1,7 +1,8 @@
 //! The persisted forms of what the catalog holds.
 //!
 //! Layout (little-endian; `text` is u32 length and bytes; `list` is u32 count and items): the value of a relation's row begins
-//! `u8 version, u8 kind`, then as the functions here and in `domain` write it, in one order; the version is 10 for tables with a column of another collation than its type's, 9 for those with rights on columns, a foreign key with MATCH FULL or one that is
+//! `u8 version + 128, u8 kind`, then as the functions here and in `domain` write it, in one order. 128 says that the owner is a `u32`, the oid of a role: earlier builds wrote its name, a text, and
+//! refuse such a row as one of a newer version. What they have written is written anew when a database is opened ([`owned_by_oid`]). The version is 10 for tables with a column of another collation than its type's, 9 for those with rights on columns, a foreign key with MATCH FULL or one that is
 //! switched off, a replica identity or an index that is marked, 8 for tables with a column of a domain and for views with options or defaults, 7 for tables with an option, an index of
 //! another method than a tree, an operator class or an option of an index, 6 for those with a constraint that is deferrable, 5 for those with an index that is more than columns (it
 //! includes others, has a predicate or an expression, or takes nulls for equal), 4 for sequences, 3 for what else there is. A schema of columns is a length and what `row` makes
@@ -31,7 +32,11 @@ const VERSION_WITH_DOMAINS: u8 = 8;
 const VERSION_WITH_MARKS: u8 = 9;
 /// Tables with a column of another collation than its type's.
 const VERSION_WITH_COLLATIONS: u8 = 10;
+/// Beside the version: the owner is an oid.
+const OWNED: u8 = 128;
 const VERSIONS: std::ops::RangeInclusive<u8> = 1..=VERSION_WITH_COLLATIONS;
+/// Bytes between the version of a relation's row and its name: what it is, and its schema.
+const KIND_BYTES: usize = 5;
 const TABLE: u8 = 1;
 const VIEW: u8 = 2;
 const SEQUENCE: u8 = 3;
@@ -85,9 +90,9 @@ fn columns(reader: &mut Reader<'_>) -> Option<Vec<ColumnId>> {
 
 /// A schema's row.
 pub(super) fn encode_namespace(namespace: &Namespace) -> Vec<u8> {
-    let mut out = vec![VERSION];
+    let mut out = vec![VERSION | OWNED];
     put_text(&mut out, &namespace.name);
-    put_text(&mut out, &namespace.owner);
+    out.put_u32(namespace.owner);
     put_rights(&mut out, namespace.acl.as_deref());
     out
 }
@@ -116,22 +121,56 @@ pub(super) fn rights(reader: &mut Reader<'_>) -> Option<Option<Vec<Grant>>> {
     Some(there.then_some(grants))
 }
 
-/// The version of a row that this program reads.
-fn version(reader: &mut Reader<'_>) -> Option<u8> {
-    let found = reader.u8()?;
-    VERSIONS.contains(&found).then_some(found)
+/// The version of a row that this program reads, and whether its owner is an oid.
+fn version(reader: &mut Reader<'_>) -> Option<(u8, bool)> {
+    let first = reader.u8()?;
+    let version = first & !OWNED;
+    let found = (version, first & OWNED != 0);
+    VERSIONS.contains(&version).then_some(found)
 }
 
 /// Whether a later version of Vellum has written a row.
 pub(super) fn is_newer(value: &[u8]) -> bool {
-    value.first() > Some(VERSIONS.end())
+    let version = value.first().map(|first| first & !OWNED);
+    version.as_ref() > Some(VERSIONS.end())
+}
+
+/// The oid of the role that an earlier build has kept by its name. One that is no role's is the first role's: what was left to nobody.
+pub(super) type RoleOf<'r> = &'r dyn Fn(&str) -> Oid;
+
+fn owner(reader: &mut Reader<'_>, by_oid: bool, role: RoleOf<'_>) -> Option<Oid> {
+    match by_oid {
+        true => reader.u32(),
+        false => Some(role(&text(reader)?)),
+    }
+}
+
+/// The row of a schema or a relation with its owner's oid; `None` if it has that, or cannot be read.
+pub(super) fn owned_by_oid(value: &[u8], is_relation: bool, role: RoleOf<'_>) -> Option<Vec<u8>> {
+    let mut reader = Reader::new(value);
+    let (version, by_oid) = version(&mut reader)?;
+    if by_oid {
+        return None;
+    }
+    if is_relation {
+        reader.bytes(KIND_BYTES)?;
+    }
+    text(&mut reader)?;
+    let head = value.len() - reader.rest().len();
+    let owner = owner(&mut reader, false, role)?;
+    let mut out = vec![version | OWNED];
+    out.put(value.get(1..head)?);
+    out.put_u32(owner);
+    out.put(reader.rest());
+    Some(out)
 }
 
 /// Reads a schema's row.
-pub(super) fn decode_namespace(oid: Oid, value: &[u8]) -> Option<Namespace> {
+pub(super) fn decode_namespace(oid: Oid, value: &[u8], role: RoleOf<'_>) -> Option<Namespace> {
     let mut reader = Reader::new(value);
-    let version = version(&mut reader)?;
-    let (name, owner) = (text(&mut reader)?, text(&mut reader)?);
+    let (version, by_oid) = version(&mut reader)?;
+    let name = text(&mut reader)?;
+    let owner = owner(&mut reader, by_oid, role)?;
     let acl = if version >= VERSION_WITH_RIGHTS {
         rights(&mut reader)?
     } else {
@@ -164,7 +203,7 @@ pub(super) fn encode_relation(relation: &Relation) -> crate::error::Result<Vec<u
         }
         _ => VERSION,
     };
-    let mut out = vec![version];
+    let mut out = vec![version | OWNED];
     out.put_u8(match &relation.kind {
         Kind::Table(_) => TABLE,
         Kind::View(_) => VIEW,
@@ -175,7 +214,7 @@ pub(super) fn encode_relation(relation: &Relation) -> crate::error::Result<Vec<u
     });
     out.put_u32(relation.namespace);
     put_text(&mut out, &relation.name);
-    put_text(&mut out, &relation.owner);
+    out.put_u32(relation.owner);
     out.put_u64(relation.generation);
     put_rights(&mut out, relation.acl.as_deref());
     if version >= VERSION_WITH_MARKS {
@@ -237,12 +276,13 @@ fn labels(oid: Oid, reader: &mut Reader<'_>) -> Option<Arc<[EnumLabel]>> {
 }
 
 /// Reads a relation's row.
-pub(super) fn decode_relation(oid: Oid, value: &[u8]) -> Option<Relation> {
+pub(super) fn decode_relation(oid: Oid, value: &[u8], role: RoleOf<'_>) -> Option<Relation> {
     let mut reader = Reader::new(value);
-    let version = version(&mut reader)?;
+    let (version, by_oid) = version(&mut reader)?;
     let kind = reader.u8()?;
     let namespace = reader.u32()?;
-    let (name, owner) = (text(&mut reader)?, text(&mut reader)?);
+    let name = text(&mut reader)?;
+    let owner = owner(&mut reader, by_oid, role)?;
     let generation = reader.u64()?;
     let acl = if version >= VERSION_WITH_RIGHTS {
         rights(&mut reader)?

@@ -1,12 +1,13 @@
 //! The extensions that are there.
 //!
-//! Value of their row (little-endian): `u8 version of the row, u32 oid, u32 oid of the schema, text owner, text version`, of which a text is as elsewhere in the catalog
-//! (`codec`). The key has the name.
+//! Value of their row (little-endian): `u8 version of the row = 2, u32 oid, u32 oid of the schema, u32 oid of the owner, text version`, of which a text is as elsewhere in the catalog
+//! (`codec`). In version 1 the owner is a text, its name. The key has the name.
 //!
 //! Not here: those that can be made, and their functions (`crate::extension`).
 
+use super::codec::RoleOf;
 use super::{Catalog, Oid, PG_CATALOG, codec};
-use crate::database::FIRST_ROLE;
+use crate::database::FIRST_ROLE_OID;
 use crate::error::SqlError;
 use crate::expr::Scalar;
 use crate::extension::{self, Available, PLPGSQL};
@@ -19,14 +20,15 @@ use vellum_base::codec::{Put, Reader};
 pub(crate) const PLPGSQL_OID: Oid = 13_559;
 
 /// How a row is written.
-const FORMAT: u8 = 1;
+const FORMAT: u8 = 2;
+const FORMAT_WITH_NAME: u8 = 1;
 
 /// An extension that is there.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct Extension {
     pub oid: Oid,
     pub name: Box<str>,
-    pub owner: Box<str>,
+    pub owner: Oid,
     /// The schema of its functions.
     pub namespace: Oid,
     pub version: Box<str>,
@@ -41,7 +43,7 @@ impl Extension {
         Self {
             oid: PLPGSQL_OID,
             name: PLPGSQL.into(),
-            owner: FIRST_ROLE.into(),
+            owner: FIRST_ROLE_OID,
             namespace: PG_CATALOG,
             version: version.into(),
         }
@@ -100,25 +102,33 @@ pub(super) fn encode(extension: &Extension) -> Vec<u8> {
     let mut out = vec![FORMAT];
     out.put_u32(extension.oid);
     out.put_u32(extension.namespace);
-    codec::put_text(&mut out, &extension.owner);
+    out.put_u32(extension.owner);
     codec::put_text(&mut out, &extension.version);
     out
 }
 
 /// An extension of its name and such a value; `None` if they cannot be one's.
-pub(super) fn decode(name: &[u8], value: &[u8]) -> Option<Extension> {
+pub(super) fn decode(name: &[u8], value: &[u8], role: RoleOf<'_>) -> Option<Extension> {
     let mut reader = Reader::new(value);
-    if reader.u8()? != FORMAT {
-        return None;
-    }
+    let format = reader.u8()?;
     let extension = Extension {
         oid: reader.u32()?,
         namespace: reader.u32()?,
         name: std::str::from_utf8(name).ok()?.into(),
-        owner: codec::text(&mut reader)?,
+        owner: match format {
+            FORMAT => reader.u32()?,
+            FORMAT_WITH_NAME => role(&codec::text(&mut reader)?),
+            _ => return None,
+        },
         version: codec::text(&mut reader)?,
     };
     reader.rest().is_empty().then_some(extension)
+}
+
+/// Such a value with its owner's oid; `None` if it has that, or cannot be read.
+pub(super) fn owned_by_oid(name: &[u8], value: &[u8], role: RoleOf<'_>) -> Option<Vec<u8>> {
+    let is_named = value.first() == Some(&FORMAT_WITH_NAME);
+    is_named.then(|| decode(name, value, role).map(|own| encode(&own)))?
 }
 
 #[cfg(test)]
@@ -131,17 +141,34 @@ mod tests {
         let own = Extension {
             oid: 16_400,
             name: "uuid-ossp".into(),
-            owner: "ann".into(),
+            owner: 16_390,
             namespace: 2200,
             version: "1.1".into(),
         };
         let bytes = encode(&own);
-        assert_eq!(bytes[..9], [1, 16, 64, 0, 0, 152, 8, 0, 0]);
-        assert_eq!(decode(b"uuid-ossp", &bytes).unwrap(), own);
+        assert_eq!(bytes[..9], [2, 16, 64, 0, 0, 152, 8, 0, 0]);
+        let role = |name: &str| if name == "ann" { 16_390 } else { 10 };
+        let read = |bytes: &[u8]| decode(b"uuid-ossp", bytes, &role);
+        assert_eq!(read(&bytes).unwrap(), own);
         for cut in 0..bytes.len() {
-            assert!(decode(b"uuid-ossp", &bytes[..cut]).is_none(), "{cut}");
+            assert!(read(&bytes[..cut]).is_none(), "{cut}");
         }
-        assert!(decode(b"uuid-ossp", &[&bytes[..], &[0]].concat()).is_none());
-        assert!(decode(&[0xff], &bytes).is_none());
+        assert!(read(&[&bytes[..], &[0]].concat()).is_none());
+        assert!(decode(&[0xff], &bytes, &role).is_none());
+        assert_eq!(owned_by_oid(b"uuid-ossp", &bytes, &role), None);
+    }
+
+    #[test]
+    fn an_owner_that_was_kept_by_name_is_found() {
+        let role = |name: &str| if name == "ann" { 16_390 } else { 10 };
+        let mut earlier = vec![1, 16, 64, 0, 0, 152, 8, 0, 0];
+        codec::put_text(&mut earlier, "ann");
+        codec::put_text(&mut earlier, "1.1");
+        let own = decode(b"uuid-ossp", &earlier, &role).unwrap();
+        assert_eq!((own.owner, &*own.version), (16_390, "1.1"));
+        let anew = owned_by_oid(b"uuid-ossp", &earlier, &role).unwrap();
+        assert_eq!(anew, encode(&own));
+        let cut = &earlier[..earlier.len() - 1];
+        assert_eq!(owned_by_oid(b"uuid-ossp", cut, &role), None);
     }
 }

@@ -54,7 +54,7 @@ pub(crate) use relation::{
 pub(crate) use runtime::{Runtime, Taken};
 pub(crate) use store::Store;
 
-use crate::database::FIRST_ROLE;
+use crate::database::FIRST_ROLE_OID;
 use crate::error::{Result, SqlError};
 use crate::roles::{Grant, Rights, Role};
 use crate::sqlstate;
@@ -62,6 +62,8 @@ use std::sync::Arc;
 use vellum_base::maps::HashMap;
 use vellum_row::{DomainName, EnumId, EnumType, UserTypes};
 
+/// What no role can be called.
+pub(crate) const NOBODY: &str = "";
 /// Oid of `pg_catalog`.
 pub(crate) const PG_CATALOG: Oid = 11;
 /// Oid of `public`.
@@ -76,7 +78,8 @@ pub(crate) const FIRST_USER_OID: Oid = 16384;
 pub(crate) struct Namespace {
     pub oid: Oid,
     pub name: Box<str>,
-    pub owner: Box<str>,
+    /// The role that it belongs to.
+    pub owner: Oid,
     /// Rights on it; `None`: those that its owner has.
     pub acl: Option<Vec<Grant>>,
 }
@@ -184,7 +187,7 @@ impl Catalog {
                 oid: definition.oid,
                 namespace: definition.namespace,
                 name: definition.name.into(),
-                owner: FIRST_ROLE.into(),
+                owner: FIRST_ROLE_OID,
                 generation: 0,
                 runtime: Arc::default(),
                 acl: None,
@@ -510,37 +513,40 @@ impl Catalog {
         self.roles.get(&oid)
     }
 
-    /// The oid of a role; that of the first one for a role that is gone.
-    pub fn role_oid(&self, name: &str) -> Oid {
-        self.role(name)
-            .map_or(crate::database::FIRST_ROLE_OID, |role| role.oid)
+    /// The name of a role, as it is shown; that of no role for one that is gone.
+    pub fn role_name(&self, oid: Oid) -> &str {
+        self.roles.get(&oid).map_or(NOBODY, |role| &role.name)
+    }
+
+    /// Whether a role may do anything; one that is gone may not.
+    pub fn is_superuser(&self, role: Oid) -> bool {
+        self.roles.get(&role).is_some_and(|role| role.superuser)
     }
 
     /// Whether a role belongs to another one: it is that role, one of its members, directly or by way of others, or a superuser. So it may become that role (SET
     /// ROLE); what it may do without is what [`Self::has_rights_of`] tells.
-    pub fn is_member(&self, name: &str, other: Oid) -> bool {
-        self.reaches(name, other, |_| true)
+    pub fn is_member(&self, own: Oid, other: Oid) -> bool {
+        self.reaches(own, other, |_| true)
     }
 
     /// Whether a role has another one's rights without becoming it: as [`Self::is_member`], but a role that is NOINHERIT has none of those that it is a member of.
-    pub fn has_rights_of(&self, name: &str, other: Oid) -> bool {
-        self.reaches(name, other, |role| role.inherit)
+    pub fn has_rights_of(&self, own: Oid, other: Oid) -> bool {
+        self.reaches(own, other, |role| role.inherit)
     }
 
     /// Whether a role may make others members of one: it, or a role that it belongs to, was made a member WITH ADMIN OPTION.
-    pub fn is_admin(&self, name: &str, other: Oid) -> bool {
+    pub fn is_admin(&self, own: Oid, other: Oid) -> bool {
         let admin = |role: &Role| {
             let mut memberships = role.member_of.iter();
             memberships.any(|membership| membership.role == other && membership.admin)
         };
         let mut admins = self.roles.values().filter(|role| admin(role));
-        self.role(name).is_some_and(|role| role.superuser)
-            || admins.any(|role| self.is_member(name, role.oid))
+        self.is_superuser(own) || admins.any(|role| self.is_member(own, role.oid))
     }
 
     /// Whether memberships lead from a role to another one, where they are followed only from roles that `passes` says yes to.
-    fn reaches(&self, name: &str, other: Oid, passes: impl Fn(&Role) -> bool) -> bool {
-        let Some(role) = self.role(name) else {
+    fn reaches(&self, own: Oid, other: Oid, passes: impl Fn(&Role) -> bool) -> bool {
+        let Some(role) = self.roles.get(&own) else {
             return false;
         };
         let mut seen = vec![role.oid];
@@ -561,8 +567,8 @@ impl Catalog {
     }
 
     /// Whether a role may do with an object what its owner may.
-    pub fn owns(&self, name: &str, owner: &str) -> bool {
-        name == owner || self.has_rights_of(name, self.role_oid(owner))
+    pub fn owns(&self, role: Oid, owner: Oid) -> bool {
+        self.has_rights_of(role, owner)
     }
 
     /// Rights on a relation: those that were given, or what its owner has.
@@ -570,7 +576,7 @@ impl Catalog {
         if let Some(acl) = &relation.acl {
             return acl.clone();
         }
-        DefaultKind::of(&relation.kind).usual(self.role_oid(&relation.owner))
+        DefaultKind::of(&relation.kind).usual(relation.owner)
     }
 
     /// Rights on a column alone.
@@ -583,20 +589,20 @@ impl Catalog {
     /// Whether a role has a right on a column, or on the relation.
     pub fn allows_column(
         &self,
-        name: &str,
+        role: Oid,
         relation: &Relation,
         column: u16,
         right: Rights,
     ) -> bool {
         let grants = self.column_grants(relation, column);
         let mut fitting = grants.iter().filter(|grant| grant.rights.contains(right));
-        fitting.any(|grant| grant.grantee == 0 || self.has_rights_of(name, grant.grantee))
-            || self.allows(name, relation, right)
+        fitting.any(|grant| grant.grantee == 0 || self.has_rights_of(role, grant.grantee))
+            || self.allows(role, relation, right)
     }
 
     /// Whether a role has a right on a relation. System relations are there to be read.
-    pub fn allows(&self, name: &str, relation: &Relation, right: Rights) -> bool {
-        if self.role(name).is_some_and(|role| role.superuser) {
+    pub fn allows(&self, role: Oid, relation: &Relation, right: Rights) -> bool {
+        if self.is_superuser(role) {
             return true;
         }
         if matches!(relation.kind, Kind::System(_)) {
@@ -605,11 +611,11 @@ impl Catalog {
         let grants = self.grants(relation);
         grants.iter().any(|grant| {
             grant.rights.contains(right)
-                && (grant.grantee == 0 || self.has_rights_of(name, grant.grantee))
+                && (grant.grantee == 0 || self.has_rights_of(role, grant.grantee))
         }) || match right {
-            Rights::SELECT => self.has_rights_of(name, built_in_roles::READ_ALL_DATA),
+            Rights::SELECT => self.has_rights_of(role, built_in_roles::READ_ALL_DATA),
             Rights::INSERT | Rights::UPDATE | Rights::DELETE => {
-                self.has_rights_of(name, built_in_roles::WRITE_ALL_DATA)
+                self.has_rights_of(role, built_in_roles::WRITE_ALL_DATA)
             }
             _ => false,
         }
@@ -619,7 +625,7 @@ impl Catalog {
     ///
     /// # Errors
     /// `42501`.
-    pub fn check_look(&self, role: &str, image: &Self, place: Option<Oid>) -> Result<()> {
+    pub fn check_look(&self, role: Oid, image: &Self, place: Option<Oid>) -> Result<()> {
         let in_image = |oid| image.namespace_by_oid(oid);
         let place = place.and_then(|oid| self.namespace_by_oid(oid).or_else(|| in_image(oid)));
         match place {
@@ -632,7 +638,7 @@ impl Catalog {
     }
 
     /// Whether a role may look into a schema, or make something in it. Everybody may look into those that a database comes with.
-    pub fn allows_in_schema(&self, name: &str, namespace: &Namespace, create: bool) -> bool {
+    pub fn allows_in_schema(&self, role: Oid, namespace: &Namespace, create: bool) -> bool {
         let right = if create {
             Rights::CREATE
         } else {
@@ -642,19 +648,19 @@ impl Catalog {
             return true;
         }
         let common = [PG_CATALOG, PUBLIC, INFORMATION_SCHEMA].contains(&namespace.oid);
-        if self.owns(name, &namespace.owner) || (common && !create && namespace.acl.is_none()) {
+        if self.owns(role, namespace.owner) || (common && !create && namespace.acl.is_none()) {
             return true;
         }
         let data = [
             built_in_roles::READ_ALL_DATA,
             built_in_roles::WRITE_ALL_DATA,
         ];
-        if !create && data.into_iter().any(|role| self.has_rights_of(name, role)) {
+        if !create && data.into_iter().any(|data| self.has_rights_of(role, data)) {
             return true;
         }
         let grants = namespace.acl.iter().flatten();
         let mut fitting = grants.filter(|grant| grant.rights.contains(right));
-        fitting.any(|grant| grant.grantee == 0 || self.has_rights_of(name, grant.grantee))
+        fitting.any(|grant| grant.grantee == 0 || self.has_rights_of(role, grant.grantee))
     }
 
     /// Foreign keys whose target is this table, each with the relation that has it.

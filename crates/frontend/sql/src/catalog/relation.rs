@@ -18,7 +18,7 @@ pub(crate) struct Relation {
     pub oid: Oid,
     pub namespace: Oid,
     pub name: Box<str>,
-    pub owner: Box<str>,
+    pub owner: Oid,
     /// Raised with every change of it.
     pub generation: u64,
     /// What is not in the catalog's rows: shared by all images of the relation.
@@ -488,6 +488,14 @@ impl Table {
         self.indexes
             .iter()
             .position(|index| index.keeps_apart() && index.is_of(columns))
+    }
+
+    /// The unique index that a foreign key to these columns stands on: the oldest one. The key was made when that was there, and goes with it, as at PostgreSQL; where rows are looked up is
+    /// another matter.
+    pub fn referred_index(&self, columns: &[ColumnId]) -> Option<&Arc<Index>> {
+        let fitting = self.indexes.iter();
+        let fitting = fitting.filter(|index| index.keeps_apart() && index.is_of(columns));
+        fitting.min_by_key(|index| index.oid)
     }
 
     /// Indexes with rows of their own.

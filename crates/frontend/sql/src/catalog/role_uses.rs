@@ -1,4 +1,6 @@
 //! Which roles a part of the catalog names, as its owner, in rights and memberships: none of them may be dropped while it does.
+//!
+//! All are kept by their oids, so that a role may be called otherwise and nothing is written for it.
 
 use super::built_in_roles::is_built_in;
 use super::{AclOf, Catalog, Change, Extension, Namespace, Oid, Relation};
@@ -7,60 +9,70 @@ use crate::roles::{Grant, Role};
 
 /// The roles that something names.
 #[derive(Default)]
-struct Uses<'u> {
-    owner: Option<&'u str>,
-    roles: Vec<Oid>,
-}
+struct Uses(Vec<Oid>);
 
-impl<'u> Uses<'u> {
-    fn new<'a>(owner: Option<&'u str>, rights: impl IntoIterator<Item = &'a [Grant]>) -> Self {
+impl Uses {
+    fn of_rights<'a>(rights: impl IntoIterator<Item = &'a [Grant]>) -> Self {
         let grants = rights.into_iter().flatten();
-        Self {
-            owner,
-            roles: grants
-                .flat_map(|grant| [grant.grantee, grant.grantor])
-                .collect(),
-        }
+        let roles = grants.flat_map(|grant| [grant.grantee, grant.grantor]);
+        Self(roles.collect())
     }
 
-    fn of_relation(relation: &'u Relation) -> Self {
+    fn and(mut self, role: Oid) -> Self {
+        self.0.push(role);
+        self
+    }
+
+    fn of_relation(relation: &Relation) -> Self {
         let columns = relation.column_acls.iter().map(|(_, acl)| acl.as_slice());
-        Self::new(
-            Some(&relation.owner),
-            relation.acl.as_deref().into_iter().chain(columns),
-        )
+        let rights = relation.acl.as_deref().into_iter().chain(columns);
+        Self::of_rights(rights).and(relation.owner)
     }
 
-    fn of_namespace(namespace: &'u Namespace) -> Self {
-        Self::new(Some(&namespace.owner), namespace.acl.as_deref())
+    fn of_namespace(namespace: &Namespace) -> Self {
+        Self::of_rights(namespace.acl.as_deref()).and(namespace.owner)
     }
 
-    fn of_extension(extension: &'u Extension) -> Self {
-        Self::new(Some(&extension.owner), None)
-    }
-
-    fn of_oid(role: Oid) -> Self {
-        Self {
-            owner: None,
-            roles: vec![role],
-        }
+    fn of_extension(extension: &Extension) -> Self {
+        Self(vec![extension.owner])
     }
 
     fn of_role(role: &Role) -> Self {
         let groups = role.member_of.iter().map(|membership| membership.role);
-        Self {
-            owner: None,
-            roles: groups.collect(),
-        }
+        Self(groups.collect())
     }
 }
 
 impl Catalog {
-    /// The roles that a change names and what it replaces does not: those that somebody could drop meanwhile, each once.
-    ///
-    /// # Errors
-    /// The name of a new owner that is gone.
-    pub fn roles_added<'c>(&self, change: &'c Change) -> Result<Vec<Oid>, &'c str> {
+    /// What belongs to a role that is not there, with the oid of that. Nothing does but in a damaged catalog: who owns something is not dropped.
+    pub fn owned_by_nobody(&self) -> Vec<(String, Oid)> {
+        let mut found = Vec::new();
+        let mut look = |what: &str, name: &str, owner: Oid| {
+            if self.role_by_oid(owner).is_none() {
+                found.push((format!("{what} {name:?}"), owner));
+            }
+        };
+        for namespace in self.namespaces() {
+            look("schema", &namespace.name, namespace.owner);
+        }
+        for relation in self.relations().into_iter().chain(self.user_types()) {
+            let schema = self.namespace_name(relation.namespace);
+            let what = if relation.is_type() {
+                "type"
+            } else {
+                "relation"
+            };
+            look(what, &format!("{schema}.{}", relation.name), relation.owner);
+        }
+        for extension in self.extensions() {
+            look("extension", &extension.name, extension.owner);
+        }
+        found
+    }
+
+    /// The roles that a change names and what it replaces does not: those that somebody could drop meanwhile, each once. `roles`: the image that tells what roles
+    /// there are, which may be newer than this one.
+    pub fn roles_added(&self, change: &Change, roles: &Self) -> Vec<Oid> {
         let (before, after) = match change {
             Change::PutRelation(next) => (
                 self.relation(next.oid).map(|own| Uses::of_relation(own)),
@@ -81,33 +93,28 @@ impl Catalog {
                 Uses::of_role(next),
             ),
             Change::PutAcl(of, acl) => {
-                let mut after = Uses::new(None, acl.as_deref());
-                if let AclOf::Default { role, .. } = of
-                    && acl.is_some()
-                {
-                    after.roles.push(*role);
-                }
-                (self.acl(*of).map(|acl| Uses::new(None, [acl])), after)
+                let before = self.acl(*of).map(|acl| Uses::of_rights([acl]));
+                let after = Uses::of_rights(acl.as_deref());
+                let after = match of {
+                    AclOf::Default { role, .. } if acl.is_some() => after.and(*role),
+                    _ => after,
+                };
+                (before, after)
             }
-            Change::PutSettings(of, _) => (None, Uses::of_oid(of.role)),
-            Change::PutComment(comment) => (None, Uses::of_oid(comment.object)),
+            Change::PutSettings(of, _) => (None, Uses(vec![of.role])),
+            Change::PutComment(comment) => (None, Uses(vec![comment.object])),
             Change::DropNamespace(_)
             | Change::DropRelation(_)
             | Change::DropRole(_)
-            | Change::DropExtension(_) => return Ok(Vec::new()),
+            | Change::DropExtension(_) => return Vec::new(),
         };
-        let before = before.unwrap_or_default();
-        let mut added = after.roles;
-        if let Some(owner) = after.owner.filter(|owner| before.owner != Some(*owner)) {
-            let found = self.role(owner).ok_or(owner)?;
-            added.push(found.oid);
-        }
+        let (before, mut added) = (before.unwrap_or_default().0, after.0);
         added.retain(|role| {
             let stays = *role == FIRST_ROLE_OID || is_built_in(*role);
-            !stays && !before.roles.contains(role) && self.role_by_oid(*role).is_some()
+            !stays && !before.contains(role) && roles.role_by_oid(*role).is_some()
         });
         added.sort_unstable();
         added.dedup();
-        Ok(added)
+        added
     }
 }

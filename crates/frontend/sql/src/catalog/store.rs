@@ -11,11 +11,13 @@ use super::{
     AclOf, Catalog, Change, Comment, Extension, FIRST_USER_OID, KeptFor, Namespace, Oid, Relation,
     acls, codec, extension, kept_settings,
 };
+use crate::database::FIRST_ROLE_OID;
 use crate::error::{Result, SqlError};
 use crate::roles;
 use crate::sqlstate;
 use std::sync::Arc;
 use vellum::Transaction;
+use vellum_base::maps::HashMap;
 
 const TABLE: &str = Store::TABLE;
 
@@ -50,7 +52,7 @@ impl Store {
             let namespace = Namespace {
                 oid,
                 name: name.into(),
-                owner: crate::database::FIRST_ROLE.into(),
+                owner: FIRST_ROLE_OID,
                 acl: None,
             };
             let value = codec::encode_namespace(&namespace);
@@ -68,6 +70,8 @@ impl Store {
         for role in roles::all(transaction)? {
             catalog.apply(&Change::PutRole(Arc::new(role)));
         }
+        let names = role_names(&catalog);
+        let role = |name: &str| owner_called(&names, name);
         let table = transaction.table(TABLE)?;
         let mut comments = Vec::new();
         let mut cursor = transaction.cursor(&table, ..)?;
@@ -97,7 +101,7 @@ impl Store {
                 continue;
             }
             if *kind == EXTENSION {
-                let extension = extension::decode(rest, value).ok_or_else(damaged)?;
+                let extension = extension::decode(rest, value, &role).ok_or_else(damaged)?;
                 catalog.apply(&Change::PutExtension(Arc::new(extension)));
                 continue;
             }
@@ -105,12 +109,12 @@ impl Store {
             let oid = oid.map_err(|_| damaged())?;
             let change = match *kind {
                 NAMESPACE => {
-                    let namespace = codec::decode_namespace(oid, value);
+                    let namespace = codec::decode_namespace(oid, value, &role);
                     let namespace = namespace.ok_or_else(|| unreadable(value))?;
                     Change::PutNamespace(Arc::new(namespace))
                 }
                 RELATION => {
-                    let relation = codec::decode_relation(oid, value);
+                    let relation = codec::decode_relation(oid, value, &role);
                     Change::PutRelation(Arc::new(relation.ok_or_else(|| unreadable(value))?))
                 }
                 _ => return Err(damaged()),
@@ -127,6 +131,37 @@ impl Store {
         }
         let left_out = catalog.leave_out_keys();
         Ok((catalog, left_out))
+    }
+
+    /// Writes the rows of earlier builds anew, which have the names of owners where oids are now: a role may be called otherwise. All others are left alone. `catalog`: what was read of them.
+    ///
+    /// # Errors
+    /// What the engine reports.
+    pub fn keep_owners_by_oid(engine: &vellum::Database, catalog: &Catalog) -> Result<()> {
+        let transaction = engine.begin()?;
+        let names = role_names(catalog);
+        let role = |name: &str| owner_called(&names, name);
+        let table = transaction.table(TABLE)?;
+        let mut anew = Vec::new();
+        let mut cursor = transaction.cursor(&table, ..)?;
+        while let Some((key, value)) = cursor.next()? {
+            let next = match key.split_first() {
+                Some((&NAMESPACE, _)) => codec::owned_by_oid(value, false, &role),
+                Some((&RELATION, _)) => codec::owned_by_oid(value, true, &role),
+                Some((&EXTENSION, name)) => extension::owned_by_oid(name, value, &role),
+                _ => None,
+            };
+            anew.extend(next.map(|next| (key.to_vec(), next)));
+        }
+        drop(cursor);
+        for (key, value) in &anew {
+            transaction.upsert(&table, key, value)?;
+        }
+        match anew.is_empty() {
+            true => transaction.rollback()?,
+            false => transaction.commit()?,
+        }
+        Ok(())
     }
 
     /// Writes a change; `before` is the image that it starts from.
@@ -243,6 +278,19 @@ impl Store {
         }
         Ok(())
     }
+}
+
+/// The oids of the roles of an image, by name.
+fn role_names(catalog: &Catalog) -> HashMap<Box<str>, Oid> {
+    let roles = catalog.roles();
+    roles
+        .map(|role| (role.name.as_str().into(), role.oid))
+        .collect()
+}
+
+/// The role that an earlier build has kept by its name. What belongs to a name that no role has is the first role's, as those builds showed it.
+fn owner_called(names: &HashMap<Box<str>, Oid>, name: &str) -> Oid {
+    names.get(name).copied().unwrap_or(FIRST_ROLE_OID)
 }
 
 fn key(kind: u8, oid: Oid) -> [u8; 5] {

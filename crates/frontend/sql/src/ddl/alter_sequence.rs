@@ -190,7 +190,7 @@ impl Ddl<'_> {
                     return Ok(());
                 };
                 definition.owner =
-                    ddl.owning_column((&relation.owner, relation.namespace), names)?;
+                    ddl.owning_column((relation.owner, relation.namespace), names)?;
                 match ddl.identity_of(relation) {
                     None => Ok(()),
                     Some((table, _)) => {
@@ -250,7 +250,7 @@ impl Ddl<'_> {
     /// `42601`; `42P01`, `42703`; `42809` for no table; `55000` for one of another owner or schema.
     pub(super) fn owning_column(
         &self,
-        (owner, namespace): (&str, Oid),
+        (owner, namespace): (Oid, Oid),
         names: &[Ident],
     ) -> Result<(Oid, u16)> {
         let (column, table) = match names {
@@ -270,7 +270,7 @@ impl Ddl<'_> {
             return Err(not_for(message, &table.kind));
         };
         let state = sqlstate::OBJECT_NOT_IN_PREREQUISITE_STATE;
-        if *table.owner != *owner {
+        if table.owner != owner {
             let text = "sequence must have same owner as table it is linked to";
             return Err(SqlError::new(state, text));
         }

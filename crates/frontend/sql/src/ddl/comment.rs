@@ -27,14 +27,14 @@ impl Ddl<'_> {
                 let (_, name) = crate::bind::object_name(name)?;
                 let found = self.open.catalog.1.namespace(&name).cloned();
                 let schema = found.ok_or_else(|| super::no_schema(&name))?;
-                if !self.open.rights().1.owns(self.owner, &schema.owner) {
+                if !self.open.rights().1.owns(self.role, schema.owner) {
                     return Err(denied("schema", &name));
                 }
                 (schema.oid, 0)
             }
             CommentObject::Role | CommentObject::User => {
                 let (_, name) = crate::bind::object_name(name)?;
-                let found = self.open.catalog.1.role(&name).cloned();
+                let found = self.roles().role(&name).cloned();
                 let role = found.ok_or_else(|| {
                     let message = format!("role \"{name}\" does not exist");
                     SqlError::new(sqlstate::UNDEFINED_OBJECT, message)

@@ -293,8 +293,8 @@ impl Ddl<'_> {
                     return Ok(Vec::new());
                 };
                 let stands_on = |key: &ForeignKey| {
-                    let number = table.unique_index(&key.target_columns);
-                    number.is_some_and(|number| table.indexes[number].oid == index.oid)
+                    let own = table.referred_index(&key.target_columns);
+                    own.is_some_and(|own| own.oid == index.oid)
                 };
                 let keys = self.keys_to(relation).filter(|(_, key)| stands_on(key));
                 keys.map(|(table, key)| Object::Key(table, key)).collect()

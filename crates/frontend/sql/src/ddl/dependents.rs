@@ -13,6 +13,7 @@ use crate::parse::walk;
 use crate::plan::OutputColumn;
 use crate::sqlstate;
 use sqlparser::ast;
+use std::ops::ControlFlow;
 use std::sync::Arc;
 use vellum_row::EnumId;
 
@@ -195,36 +196,49 @@ impl Ddl<'_> {
             let Kind::View(own) = &view.kind else {
                 continue;
             };
-            let Some(mut query) = query_of(own) else {
+            let Some(query) = query_of(own) else {
                 continue;
             };
+            let view = self.alone(&view)?;
             let catalog = &self.open.catalog.1;
-            let renaming = Renaming {
+            let mut renaming = Renaming {
                 before,
                 after,
                 schema_before: catalog.namespace_name(before.namespace),
                 schema: quoted(catalog.namespace_name(after.namespace)),
                 hidden: with_names(&query),
+                called: String::new(),
+                qualified: false,
             };
-            walk::change_factors(&mut query, &mut |factor| renaming.rename(factor));
-            let view = self.alone(&view)?;
-            let next = Relation {
-                generation: view.generation + 1,
-                kind: Kind::View(View {
-                    query: query.to_string().into(),
-                    ..own.clone()
-                }),
-                ..Relation::clone(&view)
-            };
-            let now = self.columns_of(&self.open.catalog.1, &next);
-            let keeps = match (&columns, &now) {
-                (Some(columns), Some(now)) => same(columns, now),
-                (columns, _) => columns.is_none(),
-            };
-            if !keeps {
+            let name = before.name.to_string();
+            // Beside another table of its name it needs one of its own, and where it is called by its schema it has that no more.
+            let ways = [
+                (name.clone(), false),
+                (name, true),
+                (unused_in(&own.query, &before.name), true),
+            ];
+            let mut ways = ways.into_iter();
+            let next = ways.find_map(|(called, qualified)| {
+                (renaming.called, renaming.qualified) = (called, qualified);
+                let next = Relation {
+                    generation: view.generation + 1,
+                    kind: Kind::View(View {
+                        query: renaming.renamed(&query).to_string().into(),
+                        ..own.clone()
+                    }),
+                    ..Relation::clone(&view)
+                };
+                let now = self.columns_of(catalog, &next);
+                let keeps = match (&columns, &now) {
+                    (Some(columns), Some(now)) => same(columns, now),
+                    (columns, _) => columns.is_none(),
+                };
+                keeps.then_some(next)
+            });
+            let next = next.ok_or_else(|| {
                 let text = format!("renaming what the view \"{}\" reads", view.name);
-                return Err(SqlError::unsupported(text));
-            }
+                SqlError::unsupported(text)
+            })?;
             self.change(Change::PutRelation(Arc::new(next)))?;
         }
         Ok(())
@@ -319,9 +333,50 @@ struct Renaming<'r> {
     schema_before: &'r str,
     schema: ast::Ident,
     hidden: Vec<String>,
+    /// What the query calls it by then, where it has given it no name.
+    called: String,
+    /// Whether what calls it by its schema is to call it so, too.
+    qualified: bool,
+}
+
+/// A name like that of a table that does not occur in a query.
+fn unused_in(query: &str, name: &str) -> String {
+    // As long as a name may be, with a number.
+    let name = if name.len() > 40 { "renamed" } else { name };
+    let mut names = (1..).map(|number| format!("{name}_{number}"));
+    let unused = names.find(|name| !query.contains(name.as_str()));
+    unused.unwrap_or_default()
 }
 
 impl Renaming<'_> {
+    fn renamed(&self, query: &ast::Query) -> ast::Query {
+        let mut query = query.clone();
+        walk::change_factors(&mut query, &mut |factor| self.rename(factor));
+        if self.qualified {
+            walk::change_expressions(&mut query, &mut |expr| {
+                self.call(expr);
+                ControlFlow::Continue(())
+            });
+        }
+        query
+    }
+
+    /// A column that is called by schema and table.
+    fn call(&self, expr: &mut ast::Expr) {
+        let ast::Expr::CompoundIdentifier(parts) = expr else {
+            return;
+        };
+        let [schema, table, column, rest @ ..] = parts.as_slice() else {
+            return;
+        };
+        if folded(schema) != *self.schema_before || folded(table) != *self.before.name {
+            return;
+        }
+        let mut called = vec![quoted(&self.called), column.clone()];
+        called.extend(rest.iter().cloned());
+        *parts = called;
+    }
+
     fn rename(&self, factor: &mut ast::TableFactor) {
         let ast::TableFactor::Table {
             name,
@@ -351,7 +406,7 @@ impl Renaming<'_> {
             .collect();
         let alias = alias.get_or_insert_with(|| ast::TableAlias {
             explicit: true,
-            name: quoted(&self.before.name),
+            name: quoted(&self.called),
             columns: Vec::new(),
             at: None,
         });

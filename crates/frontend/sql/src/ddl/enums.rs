@@ -149,7 +149,7 @@ impl Ddl<'_> {
     }
 
     pub(super) fn check_type_owner(&self, relation: &Relation) -> Result<()> {
-        if self.open.rights().1.owns(self.owner, &relation.owner) {
+        if self.open.rights().1.owns(self.role, relation.owner) {
             return Ok(());
         }
         let name = self.type_shown(relation);

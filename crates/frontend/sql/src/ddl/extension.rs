@@ -39,7 +39,7 @@ impl Ddl<'_> {
         let schema = create.schema.as_ref().map(folded);
         let namespace = self.place_of(own, schema.as_deref())?;
         let catalog = &self.open.catalog.1;
-        if !catalog.allows_in_database(self.owner, Rights::CREATE) {
+        if !catalog.allows_in_database(self.role, Rights::CREATE) {
             let message = format!("permission denied to create extension \"{name}\"");
             return Err(
                 SqlError::new(sqlstate::INSUFFICIENT_PRIVILEGE, message).with_hint(
@@ -51,7 +51,7 @@ impl Ddl<'_> {
         let extension = Extension {
             oid: self.draw_oid()?,
             name: name.into(),
-            owner: self.owner.into(),
+            owner: self.role,
             namespace,
             version: own.version.into(),
         };
@@ -112,7 +112,7 @@ impl Ddl<'_> {
         let catalog = &self.open.catalog.1;
         let found = catalog.extension(name).cloned();
         let found = found.ok_or_else(|| no_extension(name))?;
-        if self.open.rights().1.owns(self.owner, &found.owner) {
+        if self.open.rights().1.owns(self.role, found.owner) {
             return Ok(found);
         }
         let message = format!("must be owner of extension {name}");
@@ -191,7 +191,7 @@ impl Ddl<'_> {
         let catalog = &self.open.catalog.1;
         let to = catalog.namespace(schema).cloned();
         let to = to.ok_or_else(|| no_schema(schema))?;
-        if !self.open.rights().1.allows_in_schema(self.owner, &to, true) {
+        if !self.open.rights().1.allows_in_schema(self.role, &to, true) {
             let message = format!("permission denied for schema {schema}");
             return Err(SqlError::new(sqlstate::INSUFFICIENT_PRIVILEGE, message));
         }

@@ -14,9 +14,8 @@
 //! - W2 Who may not do what it needs a gate for does not wait for it, and keeps nobody out: the right is looked at before the gate is taken. Behind it, again: it may have been lost meanwhile.
 //!
 //! Under repeatable read the image stays what it was: a relation that others have changed is `40001`, and so is a schema, a type or an extension that is dropped and that they have made
-//! something in or of. So is a relation that is dropped or called otherwise, and that views or defaults have come to read, which does not change it.
+//! something in or of. Roles are looked at as they are now all the same (`Ddl::roles`): who is given something by name is whoever is called so when the statement begins, and is kept by oid. So is a relation that is dropped or called otherwise, and that views or defaults have come to read, which does not change it.
 
-use super::role::no_role;
 use super::{Ddl, check_no_system};
 use crate::catalog::{Catalog, Change, Extension, Gated, Mode, Oid, Relation};
 use crate::error::{Result, SqlError};
@@ -80,10 +79,10 @@ impl Ddl<'_> {
     /// Changes the catalog. The roles that it names from then on stay as long as the transaction may do so: DROP ROLE waits, or they are gone before.
     ///
     /// # Errors
-    /// Those of [`Open::change`](crate::session::Open::change) and [`Ddl::enter`]; `42704` for an owner that is gone.
+    /// Those of [`Open::change`](crate::session::Open::change) and [`Ddl::enter`].
     pub(super) fn change(&mut self, change: Change) -> Result<()> {
-        let added = self.open.catalog.1.roles_added(&change);
-        for role in added.map_err(no_role)? {
+        let added = self.open.catalog.1.roles_added(&change, self.roles());
+        for role in added {
             self.enter_gated(Gated::Role, role, Mode::Write)?;
         }
         self.open.change(self.shared, change)
@@ -244,7 +243,10 @@ impl Ddl<'_> {
     ///
     /// # Errors
     /// `40001`.
-    pub(super) fn check_known(&self, names: impl Fn(&Catalog, &Relation) -> bool) -> Result<()> {
+    pub(super) fn check_known(
+        &self,
+        names: impl Fn(&Catalog, &Arc<Relation>) -> bool,
+    ) -> Result<()> {
         if !self.open.characteristics.repeatable {
             return Ok(());
         }

@@ -195,7 +195,7 @@ impl Ddl<'_> {
             return Ok(());
         };
         let next = Relation {
-            owner: table.owner.clone(),
+            owner: table.owner,
             ..Relation::clone(&sequence)
         };
         self.change(Change::PutRelation(Arc::new(next)))

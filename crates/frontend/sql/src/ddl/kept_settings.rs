@@ -38,9 +38,9 @@ impl Ddl<'_> {
         whose.database.map_or(Ok(()), check_database)?;
         let role = match whose.role {
             Some(name) => {
-                let role = self.role_of(self.named_role(name))?;
+                let role = self.altered_role(name)?;
                 // Everybody may change their own.
-                if *role.name != *self.owner {
+                if role.oid != self.role {
                     self.check_may_change(&role, "alter")?;
                 }
                 role.oid

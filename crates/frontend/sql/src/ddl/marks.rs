@@ -383,7 +383,7 @@ impl Ddl<'_> {
     }
 
     fn check_owner_of_index(&self, relation: &Relation, index: Oid) -> Result<()> {
-        if self.open.rights().1.owns(self.owner, &relation.owner) {
+        if self.open.rights().1.owns(self.role, relation.owner) {
             return Ok(());
         }
         let mut indexes = relation

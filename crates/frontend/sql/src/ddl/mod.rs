@@ -65,7 +65,7 @@ pub(crate) use type_texts::{each_type, types_in};
 use self::dependency::Object;
 use crate::bind::Binder;
 use crate::catalog::{
-    Change, DefaultKind, Gated, Kind, Mode, Named, Oid, PG_CATALOG, Relation, Table,
+    Catalog, Change, DefaultKind, Gated, Kind, Mode, Named, Oid, PG_CATALOG, Relation, Table,
 };
 use crate::database::Shared;
 use crate::error::{Fields, Result, SqlError};
@@ -102,7 +102,8 @@ pub(crate) struct Ddl<'d> {
     pub search_path: Vec<Oid>,
     pub forms: &'d Settings,
     pub text: &'d str,
-    pub owner: &'d str,
+    /// The role whose rights count, and that owns what is made.
+    pub role: Oid,
     pub waiting: Waiting<'d>,
     /// Bytes that a definition may keep of the rows that it reads.
     pub memory: usize,
@@ -197,7 +198,11 @@ impl Ddl<'_> {
 
     /// A binder for the image as it is now, of what is kept: there are no parameters in it.
     fn binder(&self) -> Binder<'_> {
-        let catalog = &self.open.catalog.1;
+        self.binder_in(&self.open.catalog.1)
+    }
+
+    /// The same for another image.
+    fn binder_in<'b>(&'b self, catalog: &'b Catalog) -> Binder<'b> {
         let mut binder = Binder::new(catalog, &self.search_path, self.forms, self.text);
         binder.takes_params = false;
         binder
@@ -246,7 +251,7 @@ impl Ddl<'_> {
                 .open
                 .rights()
                 .1
-                .allows_in_schema(self.owner, schema, true)
+                .allows_in_schema(self.role, schema, true)
         {
             let message = format!("permission denied for schema {}", schema.name);
             return Err(SqlError::new(sqlstate::INSUFFICIENT_PRIVILEGE, message));
@@ -281,15 +286,14 @@ impl Ddl<'_> {
     /// A relation that is made by this statement.
     fn new_relation(&self, oid: Oid, namespace: Oid, name: &str, kind: Kind) -> Relation {
         let catalog = &self.open.catalog.1;
-        let owner = catalog.role_oid(self.owner);
         Relation {
             oid,
             namespace,
             name: name.into(),
-            owner: self.owner.into(),
+            owner: self.role,
             generation: 1,
             runtime: Arc::default(),
-            acl: catalog.acl_of_new(owner, namespace, DefaultKind::of(&kind)),
+            acl: catalog.acl_of_new(self.role, namespace, DefaultKind::of(&kind)),
             column_acls: Vec::new(),
             kind,
         }
@@ -462,7 +466,7 @@ impl Ddl<'_> {
             }
             return Err(no_schema(&name));
         };
-        let may = |own: &Self| match own.open.rights().1.owns(own.owner, &namespace.owner) {
+        let may = |own: &Self| match own.open.rights().1.owns(own.role, namespace.owner) {
             true => Ok(()),
             false => {
                 let message = format!("must be owner of schema {name}");

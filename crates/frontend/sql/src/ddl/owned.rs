@@ -4,6 +4,7 @@ use super::Ddl;
 use super::acl::without;
 use super::dependency::Object;
 use super::role::denied;
+use crate::bind::folded;
 use crate::catalog::{
     AclOf, Change, DefaultKind, Extension, Gated, Kind, Mode, Namespace, Oid, Relation,
 };
@@ -49,6 +50,7 @@ impl Ddl<'_> {
             Definition::DropOwned { roles, cascade } => self.drop_owned(&roles, cascade),
             Definition::ReassignOwned { roles, to } => self.reassign_owned(&roles, &to),
             Definition::DatabaseOwner { database, to } => self.give_database(&database, &to),
+            Definition::RoleName { role, to } => self.rename_role(&folded(&role), &to),
             Definition::DatabaseName { database, to } => self.rename_database(&database, &to),
         }
     }
@@ -119,7 +121,7 @@ impl Ddl<'_> {
     }
 
     fn member(&self, oid: Oid) -> Result<Role> {
-        let found = self.open.catalog.1.role_by_oid(oid);
+        let found = self.roles().role_by_oid(oid);
         let found = found.ok_or_else(|| super::role::no_role("public"))?;
         Ok(Role::clone(found))
     }
@@ -128,7 +130,7 @@ impl Ddl<'_> {
     /// `42501` for who may not say who is a member of a role.
     pub(super) fn check_admin(&self, group: &Role) -> Result<()> {
         let own = self.own_role()?;
-        let is_admin = self.open.rights().1.is_admin(self.owner, group.oid);
+        let is_admin = self.open.rights().1.is_admin(self.role, group.oid);
         if own.superuser || is_admin || (own.create_role && !group.superuser) {
             return Ok(());
         }
@@ -155,7 +157,7 @@ impl Ddl<'_> {
                 let state = sqlstate::DEPENDENT_OBJECTS_STILL_EXIST;
                 return Err(SqlError::new(state, message));
             }
-            if !self.open.rights().1.has_rights_of(self.owner, *role) {
+            if !self.open.rights().1.has_rights_of(self.role, *role) {
                 return Err(denied(format!("permission denied to {word} objects")));
             }
         }
@@ -186,12 +188,11 @@ impl Ddl<'_> {
     /// What a role owns, each held alone. The sequence of an identity goes with its column.
     fn objects_of(&mut self, role: Oid) -> Result<Vec<Object>> {
         let catalog = self.open.catalog.1.clone();
-        let name = self.member(role)?.name;
         let mut objects = Vec::new();
         let relations = catalog.relations();
         let types = catalog.user_types();
         for relation in relations.iter().chain(&types) {
-            if *relation.owner != *name || matches!(relation.kind, Kind::System(_)) {
+            if relation.owner != role || matches!(relation.kind, Kind::System(_)) {
                 continue;
             }
             let of_table = match &relation.kind {
@@ -204,13 +205,13 @@ impl Ddl<'_> {
             objects.push(Object::Relation(self.alone(relation)?));
         }
         for namespace in catalog.namespaces() {
-            if *namespace.owner == *name && !catalog.is_temporary(namespace.oid) {
+            if namespace.owner == role && !catalog.is_temporary(namespace.oid) {
                 self.enter_gated(Gated::Schema, namespace.oid, Mode::Alone)?;
                 objects.push(Object::Schema(namespace.clone()));
             }
         }
         for extension in catalog.extensions() {
-            if *extension.owner == *name {
+            if extension.owner == role {
                 self.enter_gated(Gated::Extension, extension.oid, Mode::Alone)?;
                 objects.push(Object::Extension(extension.clone()));
             }
@@ -224,7 +225,7 @@ impl Ddl<'_> {
         let relations = catalog.relations();
         let types = catalog.user_types();
         for relation in relations.iter().chain(&types) {
-            let owner = catalog.role_oid(&relation.owner);
+            let owner = relation.owner;
             let own = relation.acl.as_deref().unwrap_or_default();
             let columns = relation.column_acls.iter();
             let of_columns = columns.clone().any(|(_, acl)| names(acl, role));
@@ -244,7 +245,7 @@ impl Ddl<'_> {
         }
         for namespace in catalog.namespaces() {
             let own = namespace.acl.as_deref().unwrap_or_default();
-            let owner = catalog.role_oid(&namespace.owner);
+            let owner = namespace.owner;
             if owner == role || !names(own, role) {
                 continue;
             }
@@ -282,29 +283,28 @@ impl Ddl<'_> {
         let roles = self.owners(roles, "reassign")?;
         let to = self.roles_named(std::slice::from_ref(to))?;
         let to = self.member(to.first().copied().unwrap_or(0))?;
-        if !self.open.rights().1.has_rights_of(self.owner, to.oid) {
+        if !self.open.rights().1.has_rights_of(self.role, to.oid) {
             return Err(denied("permission denied to reassign objects"));
         }
         for role in roles {
-            let name = self.member(role)?.name;
             let catalog = self.open.catalog.1.clone();
             let relations = catalog.relations();
             let types = catalog.user_types();
             for relation in relations.iter().chain(&types) {
-                if *relation.owner == *name && !matches!(relation.kind, Kind::System(_)) {
+                if relation.owner == role && !matches!(relation.kind, Kind::System(_)) {
                     let relation = self.alone(relation)?;
-                    self.give(&relation, &to.name, to.oid)?;
+                    self.give(&relation, to.oid)?;
                 }
             }
             for namespace in catalog.namespaces() {
-                if *namespace.owner == *name && !catalog.is_temporary(namespace.oid) {
-                    self.give_schema(namespace, &to.name, to.oid)?;
+                if namespace.owner == role && !catalog.is_temporary(namespace.oid) {
+                    self.give_schema(namespace, to.oid)?;
                 }
             }
             for extension in catalog.extensions() {
-                if *extension.owner == *name {
+                if extension.owner == role {
                     let next = Extension {
-                        owner: to.name.as_str().into(),
+                        owner: to.oid,
                         ..Extension::clone(extension)
                     };
                     let change = Change::PutExtension(Arc::new(next));
@@ -319,8 +319,8 @@ impl Ddl<'_> {
     pub(super) fn needs_role(&self, role: &Role) -> Vec<String> {
         let catalog = &self.open.rights().1;
         let mut lines = Vec::new();
-        let mut tell = |what: String, owner: &str, acls: &[&[Grant]]| {
-            if owner == role.name {
+        let mut tell = |what: String, owner: Oid, acls: &[&[Grant]]| {
+            if owner == role.oid {
                 lines.push(format!("owner of {what}"));
             } else if acls.iter().any(|acl| names(acl, role.oid)) {
                 lines.push(format!("privileges for {what}"));
@@ -328,28 +328,28 @@ impl Ddl<'_> {
         };
         tell(
             format!("database {}", crate::database::DATABASE),
-            "",
+            0,
             &[catalog.acl(AclOf::Database).unwrap_or_default()],
         );
         for namespace in catalog.namespaces() {
             let acl = namespace.acl.as_deref().unwrap_or_default();
             let name = crate::names::quoted(&namespace.name);
-            tell(format!("schema {name}"), &namespace.owner, &[acl]);
+            tell(format!("schema {name}"), namespace.owner, &[acl]);
         }
         let relations = catalog.relations();
         let types = catalog.user_types();
         for relation in relations.iter().chain(&types) {
             let described = self.described(relation);
             let acl = relation.acl.as_deref().unwrap_or_default();
-            tell(described.clone(), &relation.owner, &[acl]);
+            tell(described.clone(), relation.owner, &[acl]);
             for (column, acl) in &relation.column_acls {
                 let column = vellum_row::ColumnId(*column);
-                tell(self.column_described(relation, column), "", &[acl]);
+                tell(self.column_described(relation, column), 0, &[acl]);
             }
         }
         for extension in catalog.extensions() {
             let name = crate::names::quoted(&extension.name);
-            tell(format!("extension {name}"), &extension.owner, &[]);
+            tell(format!("extension {name}"), extension.owner, &[]);
         }
         for (of, acl) in catalog.acls() {
             let AclOf::Default {
@@ -367,14 +367,13 @@ impl Ddl<'_> {
                 DefaultKind::Types => "types",
                 DefaultKind::Schemas => "schemas",
             };
-            let found = catalog.role_by_oid(own);
-            let owner = found.map_or("", |found| &found.name);
+            let owner = catalog.role_name(own);
             let place = match schema {
                 0 => String::new(),
                 schema => format!(" in schema {}", catalog.namespace_name(schema)),
             };
             let what = format!("default privileges on new {word} belonging to role {owner}{place}");
-            tell(what, owner, &[acl]);
+            tell(what, own, &[acl]);
         }
         lines
     }

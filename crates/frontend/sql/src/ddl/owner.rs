@@ -3,10 +3,10 @@
 use super::Ddl;
 use super::role::{denied, no_role};
 use crate::bind::folded;
-use crate::catalog::{Change, Namespace, Oid, Relation};
-use crate::database::{DATABASE, FIRST_ROLE, FIRST_ROLE_OID};
+use crate::catalog::{Change, NOBODY, Namespace, Oid, Relation};
+use crate::database::{DATABASE, FIRST_ROLE_OID};
 use crate::error::{Result, SqlError};
-use crate::roles::Grant;
+use crate::roles::{Grant, Role};
 use crate::sqlstate::{self, SqlState};
 use crate::wire::CommandTag;
 use sqlparser::ast;
@@ -22,13 +22,12 @@ impl Ddl<'_> {
         relation: &Arc<Relation>,
         to: &ast::Owner,
     ) -> Result<Arc<Relation>> {
-        let (name, role) = self.new_owner(to)?;
-        let catalog = &self.open.rights().1;
-        let superuser = catalog.role(self.owner).is_some_and(|own| own.superuser);
+        let role = self.new_owner(to)?;
+        let catalog = self.roles();
         if let Some(schema) = catalog.namespace_by_oid(relation.namespace)
-            && !superuser
-            && *relation.owner != *name
-            && !catalog.allows_in_schema(&name, schema, true)
+            && !catalog.is_superuser(self.role)
+            && relation.owner != role
+            && !catalog.allows_in_schema(role, schema, true)
         {
             return Err(denied(format!(
                 "permission denied for schema {}",
@@ -36,43 +35,43 @@ impl Ddl<'_> {
             )));
         }
         for sequence in self.owned_sequences(relation.oid, None) {
-            self.give(&sequence, &name, role)?;
+            self.give(&sequence, role)?;
         }
-        self.give(relation, &name, role)
+        self.give(relation, role)
     }
 
     /// Who the session belongs to, whatever role it has taken.
-    pub(super) fn session_user(&self) -> Result<String> {
-        self.asked.settings.get("session_authorization")
+    pub(super) fn session_role(&self) -> Result<Arc<Role>> {
+        let found = self.roles().role_by_oid(self.asked.acting.session).cloned();
+        found.ok_or_else(|| no_role(NOBODY))
     }
 
-    /// Name and oid of a role that something is to be given to.
-    fn new_owner(&self, to: &ast::Owner) -> Result<(String, Oid)> {
-        let name = match to {
-            ast::Owner::Ident(ident) => folded(ident),
-            ast::Owner::CurrentRole | ast::Owner::CurrentUser => self.owner.to_owned(),
-            ast::Owner::SessionUser => self.session_user()?,
+    /// A role that something is to be given to.
+    fn new_owner(&self, to: &ast::Owner) -> Result<Oid> {
+        let role = match to {
+            ast::Owner::Ident(ident) => self.role_of(&folded(ident))?,
+            ast::Owner::CurrentRole | ast::Owner::CurrentUser => self.own_role()?,
+            ast::Owner::SessionUser => self.session_role()?,
         };
-        let catalog = &self.open.rights().1;
-        let role = catalog.role(&name).ok_or_else(|| no_role(&name))?.oid;
-        if !catalog.is_member(self.owner, role) {
-            return Err(denied(format!("must be member of role \"{name}\"")));
+        if !self.roles().is_member(self.role, role.oid) {
+            let message = format!("must be member of role \"{}\"", role.name);
+            return Err(denied(message));
         }
-        Ok((name, role))
+        Ok(role.oid)
     }
 
     /// The role of AUTHORIZATION, which owns the schema that is made.
     ///
     /// # Errors
     /// `42704`, `42501`.
-    pub(super) fn authorized(&self, role: &ast::Ident) -> Result<String> {
+    pub(super) fn authorized(&self, role: &ast::Ident) -> Result<Oid> {
         let name = folded(role);
         let own = role.quote_style.is_none() && matches!(&*name, "current_user" | "current_role");
         let owner = match own {
             true => ast::Owner::CurrentUser,
             false => ast::Owner::Ident(role.clone()),
         };
-        Ok(self.new_owner(&owner)?.0)
+        self.new_owner(&owner)
     }
 
     /// ALTER DATABASE … OWNER TO: of the role that has it.
@@ -113,7 +112,7 @@ impl Ddl<'_> {
     }
 
     pub(super) fn check_owns_database(&self) -> Result<()> {
-        match self.open.rights().1.owns(self.owner, FIRST_ROLE) {
+        match self.open.rights().1.owns(self.role, FIRST_ROLE_OID) {
             true => Ok(()),
             false => Err(denied(format!("must be owner of database {DATABASE}"))),
         }
@@ -136,19 +135,19 @@ impl Ddl<'_> {
             }
             _ => return Err(SqlError::unsupported("this form of ALTER SCHEMA")),
         };
-        if !self.open.rights().1.owns(self.owner, &schema.owner) {
+        if !self.open.rights().1.owns(self.role, schema.owner) {
             return Err(denied(format!("must be owner of schema {name}")));
         }
-        let (owner, role) = self.new_owner(owner)?;
-        self.give_schema(&schema, &owner, role)?;
+        let owner = self.new_owner(owner)?;
+        self.give_schema(&schema, owner)?;
         Ok(tag)
     }
 
     /// Gives a schema to another role.
-    pub(super) fn give_schema(&mut self, schema: &Namespace, name: &str, role: Oid) -> Result<()> {
-        let before = self.open.catalog.1.role_oid(&schema.owner);
+    pub(super) fn give_schema(&mut self, schema: &Namespace, role: Oid) -> Result<()> {
+        let before = schema.owner;
         let next = Namespace {
-            owner: name.into(),
+            owner: role,
             acl: schema
                 .acl
                 .as_ref()
@@ -158,17 +157,12 @@ impl Ddl<'_> {
         self.change(Change::PutNamespace(Arc::new(next)))
     }
 
-    pub(super) fn give(
-        &mut self,
-        relation: &Relation,
-        name: &str,
-        role: Oid,
-    ) -> Result<Arc<Relation>> {
-        let before = self.open.catalog.1.role_oid(&relation.owner);
+    pub(super) fn give(&mut self, relation: &Relation, role: Oid) -> Result<Arc<Relation>> {
+        let before = relation.owner;
         let acl = relation.acl.as_ref();
         let columns = relation.column_acls.iter();
         let next = Arc::new(Relation {
-            owner: name.into(),
+            owner: role,
             generation: relation.generation + 1,
             acl: acl.map(|grants| handed_over(grants, before, role)),
             column_acls: columns

@@ -275,6 +275,6 @@ impl Ddl<'_> {
         };
         let (image, rights) = (&self.open.catalog.1, &self.open.rights().1);
         let place = image.schema_named(&schema, &self.search_path);
-        rights.check_look(self.owner, image, place)
+        rights.check_look(self.role, image, place)
     }
 }

@@ -9,7 +9,7 @@ use super::role::{denied, no_role};
 use super::{Ddl, check_no_system};
 use crate::bind::{NamedType, folded, no_type, object_name};
 use crate::catalog::{AclOf, Change, DefaultKind, Gated, Kind, Mode, Namespace, Oid, Relation};
-use crate::database::{DATABASE, FIRST_ROLE};
+use crate::database::{DATABASE, FIRST_ROLE_OID};
 use crate::error::{Fields, Result, SqlError};
 use crate::parse::{On, RightsChange, check_tablespace};
 use crate::roles::{Grant, Rights};
@@ -31,7 +31,7 @@ struct Wanted {
 struct Whose<'w> {
     word: &'static str,
     name: &'w str,
-    owner: &'w str,
+    owner: Oid,
 }
 
 /// Who gives, and what.
@@ -193,7 +193,7 @@ impl Ddl<'_> {
         }
         for owner in owners {
             let catalog = &self.open.rights().1;
-            if !catalog.is_member(self.owner, owner) {
+            if !catalog.is_member(self.role, owner) {
                 let name = catalog.role_by_oid(owner).map(|role| role.name.clone());
                 let name = name.unwrap_or_default();
                 return Err(denied(format!("must be member of role \"{name}\"")));
@@ -248,10 +248,7 @@ impl Ddl<'_> {
             let plain = name.quote_style.is_none();
             match folded.as_str() {
                 "public" => Ok(0),
-                "session_user" if plain => {
-                    let user = self.session_user()?;
-                    Ok(self.role_of(&user)?.oid)
-                }
+                "session_user" if plain => Ok(self.session_role()?.oid),
                 "current_user" | "current_role" if plain => Ok(self.own_role()?.oid),
                 name => Ok(self.role_of(name)?.oid),
             }
@@ -277,11 +274,11 @@ impl Ddl<'_> {
     }
 
     /// Who gives rights on an object: its owner for whoever may do what that may, otherwise the one of the session's roles that may give most.
-    fn giver(&self, acl: &[Grant], owner: &str, rights: Rights) -> Result<Giver> {
+    fn giver(&self, acl: &[Grant], owner: Oid, rights: Rights) -> Result<Giver> {
         let catalog = &self.open.rights().1;
-        if catalog.owns(self.owner, owner) {
+        if catalog.owns(self.role, owner) {
             return Ok(Giver {
-                grantor: catalog.role_oid(owner),
+                grantor: owner,
                 may: rights,
             });
         }
@@ -291,7 +288,7 @@ impl Ddl<'_> {
         };
         let mut roles = vec![best.grantor];
         let mine = acl.iter().map(|own| own.grantee);
-        roles.extend(mine.filter(|role| *role != 0 && catalog.has_rights_of(self.owner, *role)));
+        roles.extend(mine.filter(|role| *role != 0 && catalog.has_rights_of(self.role, *role)));
         for role in roles {
             let own = acl.iter().filter(|own| own.grantee == role);
             let may = own.fold(Rights::NONE, |sum, own| sum.with(own.grantable));
@@ -318,7 +315,7 @@ impl Ddl<'_> {
         let catalog = &self.open.rights().1;
         if giver.may.is_none() {
             let any =
-                |own: &Grant| own.grantee == 0 || catalog.has_rights_of(self.owner, own.grantee);
+                |own: &Grant| own.grantee == 0 || catalog.has_rights_of(self.role, own.grantee);
             if !acl.iter().any(any) {
                 return Err(denied(format!(
                     "permission denied for {} {}",
@@ -385,9 +382,9 @@ impl Ddl<'_> {
         let whose = Whose {
             word: super::kind_word(&relation.kind),
             name: &relation.name,
-            owner: &relation.owner,
+            owner: relation.owner,
         };
-        let owner = self.open.catalog.1.role_oid(&relation.owner);
+        let owner = relation.owner;
         let mut next = Relation::clone(relation);
         let before = self.open.catalog.1.grants(relation);
         if !wanted.rights.is_none() {
@@ -455,7 +452,7 @@ impl Ddl<'_> {
         wanted: &Wanted,
         deed: &Deed<'_>,
     ) -> Result<()> {
-        let owner = self.open.catalog.1.role_oid(&namespace.owner);
+        let owner = namespace.owner;
         let mut acl = match &namespace.acl {
             Some(acl) => acl.clone(),
             None => {
@@ -474,7 +471,7 @@ impl Ddl<'_> {
         let whose = Whose {
             word: "schema",
             name: &namespace.name,
-            owner: &namespace.owner,
+            owner: namespace.owner,
         };
         let giver = self.allowed(&acl, &whose, wanted.rights, (wanted.all, deed.give))?;
         deed.apply(&mut acl, giver.may, giver.grantor, owner)?;
@@ -490,12 +487,11 @@ impl Ddl<'_> {
         let whose = Whose {
             word: "database",
             name: DATABASE,
-            owner: FIRST_ROLE,
+            owner: FIRST_ROLE_OID,
         };
         let giver = self.allowed(&acl, &whose, wanted.rights, (wanted.all, deed.give))?;
-        let owner = crate::database::FIRST_ROLE_OID;
         let before = acl.clone();
-        deed.apply(&mut acl, giver.may, giver.grantor, owner)?;
+        deed.apply(&mut acl, giver.may, giver.grantor, FIRST_ROLE_OID)?;
         if acl == before {
             return Ok(());
         }
@@ -523,10 +519,10 @@ impl Ddl<'_> {
         let whose = Whose {
             word: "type",
             name: &relation.name,
-            owner: &relation.owner,
+            owner: relation.owner,
         };
         let giver = self.allowed(&acl, &whose, wanted.rights, (wanted.all, deed.give))?;
-        let owner = self.open.catalog.1.role_oid(&relation.owner);
+        let owner = relation.owner;
         deed.apply(&mut acl, giver.may, giver.grantor, owner)?;
         let next = Relation {
             acl: Some(acl),
@@ -545,8 +541,8 @@ impl Ddl<'_> {
             return Ok(());
         };
         let rights = &self.open.rights().1;
-        if rights.allows(self.owner, relation, Rights::USAGE)
-            || rights.owns(self.owner, &relation.owner)
+        if rights.allows(self.role, relation, Rights::USAGE)
+            || rights.owns(self.role, relation.owner)
         {
             return Ok(());
         }

@@ -2,7 +2,7 @@
 
 use super::Ddl;
 use crate::bind::folded;
-use crate::catalog::{Change, Gated, Mode, Oid, Relation, is_built_in};
+use crate::catalog::{Catalog, Change, Gated, Mode, Oid, Relation, is_built_in};
 use crate::database::Password;
 use crate::error::{Fields, Result, SqlError};
 use crate::expr::md5_text;
@@ -19,24 +19,25 @@ pub(super) fn denied(message: impl Into<String>) -> SqlError {
 
 impl Ddl<'_> {
     pub(super) fn own_role(&self) -> Result<Arc<Role>> {
-        let found = self.open.rights().1.role(self.owner).cloned();
-        found.ok_or_else(|| no_role(self.owner))
+        let found = self.roles().role_by_oid(self.role).cloned();
+        found.ok_or_else(|| no_role(crate::catalog::NOBODY))
+    }
+
+    /// The image that tells what roles there are and what they may: as of now with what the transaction has changed, whatever its snapshot, as in PostgreSQL.
+    pub(super) fn roles(&self) -> &Catalog {
+        &self.open.rights().1
     }
 
     pub(super) fn role_of(&self, name: &str) -> Result<Arc<Role>> {
-        self.open
-            .catalog
-            .1
-            .role(name)
-            .cloned()
-            .ok_or_else(|| no_role(name))
+        let found = self.roles().role(name).cloned();
+        found.ok_or_else(|| no_role(name))
     }
 
     /// # Errors
     /// `42501` for who may not make or change this role: only superusers change superusers.
     pub(super) fn check_may_change(&self, role: &Role, what: &str) -> Result<()> {
         // One that is gone may do nothing.
-        let own = self.open.rights().1.role(self.owner);
+        let own = self.roles().role_by_oid(self.role);
         if own.is_some_and(|own| own.superuser) {
             return Ok(());
         }
@@ -61,7 +62,7 @@ impl Ddl<'_> {
         for name in &create.names {
             let (_, name) = crate::bind::object_name(name)?;
             check_not_reserved(&name)?;
-            if self.open.catalog.1.role(&name).is_some() {
+            if self.roles().role(&name).is_some() {
                 let message = format!("role \"{name}\" already exists");
                 if create.if_not_exists {
                     self.notices
@@ -112,11 +113,14 @@ impl Ddl<'_> {
         Ok(tag)
     }
 
-    /// The role that a name stands for.
-    pub(super) fn named_role<'n>(&'n self, name: &'n str) -> &'n str {
+    /// The role that ALTER ROLE names.
+    ///
+    /// # Errors
+    /// `42704`.
+    pub(super) fn altered_role(&self, name: &str) -> Result<Arc<Role>> {
         match name {
-            "current_user" | "current_role" => self.owner,
-            name => name,
+            "current_user" | "current_role" => self.own_role(),
+            name => self.role_of(name),
         }
     }
 
@@ -125,11 +129,9 @@ impl Ddl<'_> {
         name: &ast::Ident,
         operation: &AlterRoleOperation,
     ) -> Result<CommandTag> {
-        let name = folded(name);
-        let name = self.named_role(&name);
-        let before = self.role_of(name)?;
+        let before = self.altered_role(&folded(name))?;
         if is_built_in(before.oid) {
-            return Err(reserved(name).with_detail("Cannot alter reserved roles."));
+            return Err(reserved(&before.name).with_detail("Cannot alter reserved roles."));
         }
         let mut role = Role::clone(&before);
         let AlterRoleOperation::WithOptions { options } = operation else {
@@ -139,7 +141,7 @@ impl Ddl<'_> {
             .iter()
             .all(|option| matches!(option, RoleOption::Password(_)));
         // Everybody may change their own password.
-        if !(only_password && name == self.owner) {
+        if !(only_password && before.oid == self.role) {
             self.check_may_change(&before, "alter")?;
         }
         for option in options {
@@ -170,7 +172,7 @@ impl Ddl<'_> {
 
     pub(super) fn drop_role(&mut self, name: &ast::ObjectName, if_exists: bool) -> Result<()> {
         let (_, name) = crate::bind::object_name(name)?;
-        let Some(role) = self.open.catalog.1.role(&name).cloned() else {
+        let Some(role) = self.roles().role(&name).cloned() else {
             if if_exists {
                 let message = format!("role \"{name}\" does not exist, skipping");
                 self.notices.push(Fields::notice(message));
@@ -179,9 +181,12 @@ impl Ddl<'_> {
             return Err(no_role(&name));
         };
         self.check_may_change(&role, "drop")?;
-        if name == self.owner {
-            let text = "current user cannot be dropped";
-            return Err(SqlError::new(sqlstate::OBJECT_IN_USE, text));
+        let session = self.asked.acting.session;
+        for (own, whose) in [(self.role, "current"), (session, "session")] {
+            if role.oid == own {
+                let message = format!("{whose} user cannot be dropped");
+                return Err(SqlError::new(sqlstate::OBJECT_IN_USE, message));
+            }
         }
         if role.oid == crate::database::FIRST_ROLE_OID || is_built_in(role.oid) {
             let message =
@@ -274,7 +279,7 @@ impl Ddl<'_> {
             return Err(denied("must be superuser to set grantor"));
         }
         let circle = member.oid == group.oid
-            || !group.superuser && self.open.rights().1.is_member(&group.name, member.oid);
+            || !group.superuser && self.roles().is_member(group.oid, member.oid);
         if circle {
             let message = format!(
                 "role \"{}\" is a member of role \"{}\"",
@@ -300,7 +305,7 @@ impl Ddl<'_> {
     /// # Errors
     /// `42501` for who does not own it.
     pub(super) fn check_owner(&self, relation: &Relation) -> Result<()> {
-        if self.open.rights().1.owns(self.owner, &relation.owner) {
+        if self.open.rights().1.owns(self.role, relation.owner) {
             return Ok(());
         }
         Err(denied(format!(
@@ -313,7 +318,7 @@ impl Ddl<'_> {
     /// # Errors
     /// `42501` for who has not this right.
     pub(super) fn check_right(&self, relation: &Relation, right: Rights) -> Result<()> {
-        if self.open.rights().1.allows(self.owner, relation, right) {
+        if self.open.rights().1.allows(self.role, relation, right) {
             return Ok(());
         }
         Err(denied(format!(

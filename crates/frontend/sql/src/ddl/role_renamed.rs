@@ -1,12 +1,12 @@
 //! ALTER ROLE … RENAME TO.
 //!
-//! What a role owns is kept under the owner's name, so that all of it is written anew, each object held alone; rights, memberships and settings are kept by the role's oid. Sessions of the role go on
-//! as the same one (`session/identity`).
+//! What a role owns, its rights, memberships and settings are kept by the role's oid, so that nothing but its own row is written, and nobody is waited for but who changes the role itself. Sessions of
+//! the role go on as the same one (`session/identity`).
 
 use super::Ddl;
 use super::role::{check_not_reserved, denied, is_md5, reserved};
 use crate::bind::folded;
-use crate::catalog::{Change, Extension, Gated, Kind, Mode, Namespace, Relation, is_built_in};
+use crate::catalog::{Change, is_built_in};
 use crate::error::{Fields, Result, SqlError};
 use crate::roles::Role;
 use crate::sqlstate;
@@ -23,9 +23,6 @@ impl Ddl<'_> {
         let before = self.role_of(name)?;
         let to = folded(to);
         self.check_renames(&before, &to)?;
-        // Nobody makes it the owner of something under its name as it was.
-        self.enter_gated(Gated::Role, before.oid, Mode::Alone)?;
-        self.check_known(|_, relation| *relation.owner == *before.name)?;
         let mut role = Role {
             name: to,
             ..Role::clone(&before)
@@ -35,54 +32,15 @@ impl Ddl<'_> {
             let text = "MD5 password cleared because of role rename";
             self.notices.push(Fields::notice(text));
         }
-        let owner: Box<str> = role.name.as_str().into();
-        let catalog = self.open.catalog.1.clone();
-        self.open.change(
-            self.shared,
-            Change::RenameRole(before.clone(), Arc::new(role)),
-        )?;
-        let is_owned = |of: &str| *of == *before.name;
-        let (relations, types) = (catalog.relations(), catalog.user_types());
-        for relation in relations.iter().chain(&types) {
-            if !is_owned(&relation.owner) || matches!(relation.kind, Kind::System(_)) {
-                continue;
-            }
-            let relation = self.alone(relation)?;
-            let next = Relation {
-                owner: owner.clone(),
-                generation: relation.generation + 1,
-                ..Relation::clone(&relation)
-            };
-            self.open
-                .change(self.shared, Change::PutRelation(Arc::new(next)))?;
-        }
-        let mut namespaces = catalog.namespaces();
-        namespaces.retain(|own| is_owned(&own.owner));
-        for namespace in namespaces {
-            let next = Namespace {
-                owner: owner.clone(),
-                ..Namespace::clone(namespace)
-            };
-            self.open
-                .change(self.shared, Change::PutNamespace(Arc::new(next)))?;
-        }
-        let mut extensions = catalog.extensions();
-        extensions.retain(|own| is_owned(&own.owner));
-        for extension in extensions {
-            let next = Extension {
-                owner: owner.clone(),
-                ..Extension::clone(extension)
-            };
-            self.open
-                .change(self.shared, Change::PutExtension(Arc::new(next)))?;
-        }
+        self.change(Change::RenameRole(before, Arc::new(role)))?;
         Ok(CommandTag::plain("ALTER ROLE"))
     }
 
     /// That the session's role may give another one this name.
     fn check_renames(&self, role: &Role, to: &str) -> Result<()> {
-        for (own, whose) in [(&*self.session_user()?, "session"), (self.owner, "current")] {
-            if role.name == own {
+        let (session, current) = (self.asked.acting.session, self.role);
+        for (own, whose) in [(session, "session"), (current, "current")] {
+            if role.oid == own {
                 let message = format!("{whose} user cannot be renamed");
                 return Err(SqlError::new(sqlstate::FEATURE_NOT_SUPPORTED, message));
             }
@@ -92,7 +50,7 @@ impl Ddl<'_> {
             return Err(reserved(&role.name).with_detail(detail));
         }
         check_not_reserved(to)?;
-        if self.open.catalog.1.role(to).is_some() {
+        if self.roles().role(to).is_some() {
             let message = format!("role \"{to}\" already exists");
             return Err(SqlError::new(sqlstate::DUPLICATE_OBJECT, message));
         }

@@ -24,11 +24,11 @@ impl Ddl<'_> {
         };
         let owner = match owner {
             Some(owner) => self.authorized(owner)?,
-            None => self.owner.to_owned(),
+            None => self.role,
         };
         let name = match name {
             Some(name) => crate::bind::object_name(name)?.1,
-            None => owner.clone(),
+            None => self.roles().role_name(owner).to_owned(),
         };
         check_schema_name(&name)?;
         if self.open.catalog.1.namespace(&name).is_some() {
@@ -41,11 +41,11 @@ impl Ddl<'_> {
             return Err(error);
         }
         let catalog = &self.open.catalog.1;
-        let acl = catalog.acl_of_new(catalog.role_oid(&owner), 0, DefaultKind::Schemas);
+        let acl = catalog.acl_of_new(owner, 0, DefaultKind::Schemas);
         let namespace = Namespace {
             oid: self.draw_oid()?,
             name: name.into(),
-            owner: owner.into(),
+            owner,
             acl,
         };
         self.change(Change::PutNamespace(Arc::new(namespace)))?;
@@ -71,8 +71,10 @@ impl Ddl<'_> {
             return Err(SqlError::internal("no schema"));
         };
         let mut elements = all.collect::<Result<Vec<Statement>>>()?;
+        // Behind a gate its owner may be called otherwise.
+        let name = self.schema_name(&schema_name);
         let tag = self.create_schema(&schema_name, if_not_exists)?;
-        let name = self.schema_name(&schema_name)?;
+        let name = name?;
         let found = self.open.catalog.1.namespace(&name).cloned();
         let namespace = found.ok_or_else(|| super::no_schema(&name))?;
         for own in &elements {
@@ -87,7 +89,7 @@ impl Ddl<'_> {
             search_path,
             forms: self.forms,
             text: "",
-            owner: &namespace.owner,
+            role: namespace.owner,
             waiting: self.waiting.anew(),
             memory: self.memory,
             notices: std::mem::take(&mut self.notices),
@@ -116,7 +118,10 @@ impl Ddl<'_> {
             ast::SchemaName::Simple(name) | ast::SchemaName::NamedAuthorization(name, _) => {
                 Ok(crate::bind::object_name(name)?.1)
             }
-            ast::SchemaName::UnnamedAuthorization(owner) => self.authorized(owner),
+            ast::SchemaName::UnnamedAuthorization(owner) => {
+                let owner = self.authorized(owner)?;
+                Ok(self.roles().role_name(owner).to_owned())
+            }
         }
     }
 }

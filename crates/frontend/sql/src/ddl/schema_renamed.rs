@@ -28,7 +28,7 @@ impl Ddl<'_> {
             let message = format!("schema \"{name}\" already exists");
             return Err(SqlError::new(sqlstate::DUPLICATE_SCHEMA, message));
         }
-        let may = |ddl: &Self| match ddl.open.rights().1.owns(ddl.owner, &schema.owner) {
+        let may = |ddl: &Self| match ddl.open.rights().1.owns(ddl.role, schema.owner) {
             true => Ok(()),
             false => Err(denied(format!("must be owner of schema {}", schema.name))),
         };
@@ -107,7 +107,7 @@ impl Ddl<'_> {
     /// `42501`.
     pub(super) fn check_may_make_schemas(&self) -> Result<()> {
         let rights = &self.open.rights().1;
-        if rights.allows_in_database(self.owner, Rights::CREATE) {
+        if rights.allows_in_database(self.role, Rights::CREATE) {
             return Ok(());
         }
         Err(denied(format!(

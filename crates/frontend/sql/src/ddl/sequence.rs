@@ -34,7 +34,7 @@ impl Ddl<'_> {
         let clauses: Vec<Clause> = made.options.iter().map(Clause::of_option).collect();
         let mut definition = definition(ty, &clauses)?;
         if let Some(owner) = made.owned_by {
-            let place = (&*self.owner.to_owned(), namespace);
+            let place = (self.role, namespace);
             definition.owner = self.owning_column(place, &super::identity::idents(owner))?;
         }
         self.put_sequence(namespace, &name, definition)?;

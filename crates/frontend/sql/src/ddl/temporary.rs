@@ -26,7 +26,7 @@ impl Ddl<'_> {
             let namespace = Namespace {
                 oid,
                 name: format!("{}{oid}", Catalog::TEMPORARY_PREFIX).into(),
-                owner: crate::database::FIRST_ROLE.into(),
+                owner: crate::database::FIRST_ROLE_OID,
                 acl: None,
             };
             self.change(Change::PutNamespace(Arc::new(namespace)))?;
@@ -70,7 +70,7 @@ impl Ddl<'_> {
                 .open
                 .catalog
                 .1
-                .allows_in_database(self.owner, Rights::TEMPORARY)
+                .allows_in_database(self.role, Rights::TEMPORARY)
         {
             let message = format!(
                 "permission denied to create temporary tables in database \"{}\"",

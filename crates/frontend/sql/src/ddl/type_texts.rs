@@ -6,7 +6,7 @@
 use super::Ddl;
 use super::enums::check_label;
 use crate::bind::{Binder, ScopeTable, TypeNames, kept_name, kept_oid};
-use crate::catalog::{Change, Default, Domain, Kind, Oid, Relation, Table, View};
+use crate::catalog::{Catalog, Change, Default, Domain, Kind, Oid, Relation, Table, View};
 use crate::error::{Result, SqlError};
 use crate::parse::walk;
 use crate::sqlstate;
@@ -143,7 +143,7 @@ impl Ddl<'_> {
     /// ALTER TYPE … RENAME VALUE, of a type that is held alone.
     ///
     /// # Errors
-    /// `22023` for a label that is not there, `42710` for one that is, `42602`.
+    /// `22023` for a label that is not there, `42710` for one that is, `42602`; `40001` under repeatable read, if others have made what says the label since the snapshot.
     pub(super) fn rename_value(
         &mut self,
         relation: &Arc<Relation>,
@@ -165,10 +165,15 @@ impl Ddl<'_> {
             "invalid input value for enum {}: \"{NO_LABEL}\"",
             self.type_shown(relation)
         );
+        let says = |now: &Catalog, other: &Arc<Relation>| {
+            let next = self.with_label(now, other, (from, to), &refusal);
+            next.is_some()
+        };
+        self.check_known(says)?;
         let mut changed = Vec::new();
         let catalog = &self.open.catalog.1;
         for other in catalog.relations().into_iter().chain(catalog.user_types()) {
-            if let Some(next) = self.with_label(other, (from, to), &refusal) {
+            if let Some(next) = self.with_label(catalog, other, (from, to), &refusal) {
                 changed.push((other.clone(), next));
             }
         }
@@ -187,9 +192,10 @@ impl Ddl<'_> {
         Ok(())
     }
 
-    /// A relation whose texts say the new label; none if they need not.
+    /// A relation of an image whose texts say the new label; none if they need not.
     fn with_label(
         &self,
+        catalog: &Catalog,
         relation: &Arc<Relation>,
         labels: (&str, &str),
         refusal: &str,
@@ -200,10 +206,11 @@ impl Ddl<'_> {
                 let Some(ast::Statement::Query(query)) = statements.pop() else {
                     return None;
                 };
-                let bind = |query: &ast::Query| self.binder().query(query).map(drop);
+                let bind = |query: &ast::Query| self.binder_in(catalog).query(query).map(drop);
                 let query = relabelled(&*query, labels, refusal, bind);
                 let mut next = view.clone();
-                let mut any = self.relabel_defaults(relation, &mut next, labels, refusal);
+                let mut any =
+                    self.relabel_defaults(catalog, relation, &mut next, (labels, refusal));
                 if let Some(query) = query {
                     next.query = query.to_string().into();
                     any = true;
@@ -214,13 +221,14 @@ impl Ddl<'_> {
                 let mut next = table.clone();
                 let texts = Texts {
                     ddl: self,
+                    catalog,
                     relation,
                     labels,
                     refusal,
                 };
                 texts.relabel(&mut next).then_some(Kind::Table(next))
             }
-            Kind::Domain(own) => self.domain_with_label(own, labels, refusal),
+            Kind::Domain(own) => self.domain_with_label(catalog, own, labels, refusal),
             _ => None,
         }
     }
@@ -230,16 +238,16 @@ impl Ddl<'_> {
     /// The same of the defaults of a view's columns; whether any was to be changed.
     fn relabel_defaults(
         &self,
+        catalog: &Catalog,
         relation: &Relation,
         next: &mut View,
-        labels: (&str, &str),
-        refusal: &str,
+        (labels, refusal): ((&str, &str), &str),
     ) -> bool {
         let mut any = false;
         if next.defaults.is_empty() {
             return any;
         }
-        let columns = self.columns_of(&self.open.catalog.1, relation);
+        let columns = self.columns_of(catalog, relation);
         let columns = columns.unwrap_or_default();
         for (number, sql) in &mut next.defaults {
             let column = columns.get(usize::from(*number) - 1);
@@ -247,7 +255,7 @@ impl Ddl<'_> {
                 continue;
             };
             let bind = |node: &Expr| {
-                let mut binder = self.binder();
+                let mut binder = self.binder_in(catalog);
                 let bound = binder.expr(node)?;
                 let context = CastContext::Assignment;
                 let done = binder.coerce(bound, column.ty, column.modifier(), context);
@@ -262,7 +270,13 @@ impl Ddl<'_> {
     }
 
     /// A domain whose texts say the new label; none if they need not.
-    fn domain_with_label(&self, own: &Domain, labels: (&str, &str), refusal: &str) -> Option<Kind> {
+    fn domain_with_label(
+        &self,
+        catalog: &Catalog,
+        own: &Domain,
+        labels: (&str, &str),
+        refusal: &str,
+    ) -> Option<Kind> {
         let relabel = |sql: &str, bind: &dyn Fn(&Expr) -> Result<()>| {
             let node = crate::parse::expression(sql).ok()?;
             let next = relabelled(&node, labels, refusal, bind)?;
@@ -272,7 +286,7 @@ impl Ddl<'_> {
         let mut any = false;
         for check in &mut next.checks {
             let bind = |node: &Expr| {
-                let outer = self.binder();
+                let outer = self.binder_in(catalog);
                 let mut binder = outer.over_value(own)?;
                 binder.condition(node, "CHECK").map(drop)
             };
@@ -283,7 +297,7 @@ impl Ddl<'_> {
         }
         if let Some(default) = &mut next.default {
             let bind = |node: &Expr| {
-                let mut binder = self.binder();
+                let mut binder = self.binder_in(catalog);
                 let bound = binder.expr(node)?;
                 let done = binder.coerce(bound, own.ty, own.typmod, CastContext::Assignment);
                 done.map(drop)
@@ -300,6 +314,7 @@ impl Ddl<'_> {
 /// The texts of a table, in which a label is to be called otherwise.
 struct Texts<'t, 'd> {
     ddl: &'t Ddl<'d>,
+    catalog: &'t Catalog,
     relation: &'t Arc<Relation>,
     labels: (&'t str, &'t str),
     refusal: &'t str,
@@ -338,7 +353,7 @@ impl Texts<'_, '_> {
             return false;
         };
         let bound = |node: &Expr| {
-            let mut binder = self.ddl.binder();
+            let mut binder = self.ddl.binder_in(self.catalog);
             binder.scope.add(ScopeTable::of(self.relation, None)?)?;
             bind(&mut binder, node)
         };

@@ -285,6 +285,10 @@ pub(crate) trait Environment {
     fn keeps_foreign_keys(&self) -> bool {
         true
     }
+    /// The role whose rights count; `None` where nobody's are asked for.
+    fn role(&self) -> Option<u32> {
+        None
+    }
     /// What is kept of lists for the run.
     fn lists(&self) -> Option<&ListSets> {
         None

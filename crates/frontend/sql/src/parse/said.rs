@@ -57,6 +57,11 @@ pub(crate) enum Definition {
         database: Ident,
         to: Ident,
     },
+    /// ALTER GROUP … RENAME TO.
+    RoleName {
+        role: Ident,
+        to: Ident,
+    },
 }
 
 /// GRANT and REVOKE of rights.
@@ -125,7 +130,8 @@ fn begins(parser: &Parser<'_>) -> Option<()> {
         || is(0, "cluster")
         || is(0, "alter") && is(1, "default") && is(2, "privileges")
         || (is(0, "drop") || is(0, "reassign")) && is(1, "owned")
-        || is(0, "alter") && is(1, "database") && (is(3, "owner") || is(3, "rename"));
+        || is(0, "alter") && is(1, "database") && (is(3, "owner") || is(3, "rename"))
+        || is(0, "alter") && is(1, "group") && is(3, "rename");
     own.then_some(())
 }
 
@@ -163,6 +169,12 @@ fn read(parser: &mut Parser<'_>) -> Result<Definition> {
         wants(parser, "rename to")?;
         let to = parser.parse_identifier()?;
         return Ok(Definition::DatabaseName { database, to });
+    }
+    if takes(parser, "alter group") {
+        let role = parser.parse_identifier()?;
+        wants(parser, "rename to")?;
+        let to = parser.parse_identifier()?;
+        return Ok(Definition::RoleName { role, to });
     }
     wants(parser, "alter default privileges")?;
     defaults(parser)
@@ -550,6 +562,10 @@ mod tests {
         assert!(matches!(
             said("alter database d rename to e"),
             Definition::DatabaseName { .. }
+        ));
+        assert!(matches!(
+            said("alter group g rename to \"H\""),
+            Definition::RoleName { to, .. } if to.value == "H"
         ));
         let Definition::Defaults {
             roles,

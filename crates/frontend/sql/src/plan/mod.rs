@@ -107,7 +107,7 @@ pub(crate) struct Program {
     /// The columns of these that they are needed for; 0 for all of the relation.
     pub column_uses: Vec<(Oid, Rights, u16)>,
     /// What views in it use, with the roles whose rights count for that; `None`: the user's.
-    pub lent: Vec<(Oid, Rights, Option<Box<str>>)>,
+    pub lent: Vec<(Oid, Rights, Option<Oid>)>,
     /// Schemas that its constants name.
     pub looks_into: Vec<Oid>,
     /// C1: what it was compiled for.

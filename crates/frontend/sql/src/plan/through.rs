@@ -9,7 +9,7 @@
 use super::updatable::{Level, NO_COLUMNS};
 use super::{Rules, conjuncts};
 use crate::bind::{Binder, Joined, JoinedColumn, Scope, ScopeTable, folded};
-use crate::catalog::{CheckOption, Kind, Relation, View};
+use crate::catalog::{CheckOption, Kind, Oid, Relation, View};
 use crate::error::{Result, SqlError};
 use crate::expr::Expr;
 use crate::roles::Rights;
@@ -195,9 +195,9 @@ pub(super) fn view_of(relation: &Relation) -> Option<&View> {
 }
 
 /// Whose rights count below a view: its owner's, unless it says that the user's do.
-fn owner_of(view: &Relation) -> Option<Box<str>> {
+fn owner_of(view: &Relation) -> Option<Oid> {
     let invoker = view_of(view).is_some_and(View::is_invoker);
-    (!invoker).then(|| view.owner.clone())
+    (!invoker).then_some(view.owner)
 }
 
 /// `42601`: as it is said of a table's column that two of a view's are.
@@ -250,7 +250,7 @@ impl Binder<'_> {
         self.uses(&goal.named, right);
         for level in &goal.levels {
             let owner = owner_of(&level.view);
-            self.uses_as(&level.below, right, owner.as_deref());
+            self.uses_as(&level.below, right, owner);
         }
     }
 

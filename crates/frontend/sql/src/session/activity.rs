@@ -19,7 +19,8 @@ pub(crate) struct Activity {
     /// Its number among all sessions.
     pub number: u64,
     pub pid: i32,
-    pub user: String,
+    /// The role that logged in; 0 if there is none.
+    pub role: Oid,
     /// Where its client is, if it came by TCP.
     pub client: Option<SocketAddr>,
     pub started: Timestamp,
@@ -184,7 +185,7 @@ impl Activities {
     /// A session starts.
     pub fn enter(
         &self,
-        user: &str,
+        role: Oid,
         pid: i32,
         client: Option<SocketAddr>,
         cancel: CancelHandle,
@@ -206,7 +207,7 @@ impl Activities {
         let activity = Arc::new(Activity {
             number,
             pid,
-            user: user.to_owned(),
+            role,
             client,
             started,
             cancel,

@@ -36,7 +36,7 @@ impl Session {
             let Some(open) = &self.open else {
                 continue;
             };
-            if !self.rights().owns(&self.options.user, &relation.owner) {
+            if !self.rights().owns(self.acting().role, relation.owner) {
                 if !whole {
                     let message = format!(
                         "skipping \"{}\" --- only table or database owner can analyze it",

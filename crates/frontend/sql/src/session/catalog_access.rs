@@ -337,8 +337,7 @@ impl Env<'_> {
     /// # Errors
     /// `42501` for who is no superuser.
     pub fn check_superuser(&self, what: &str) -> Result<()> {
-        let role = self.rights.role(&self.options.user);
-        if role.is_some_and(|role| role.superuser) {
+        if self.rights.is_superuser(self.acting.role) {
             return Ok(());
         }
         let message = format!("permission denied for {what}");

@@ -25,6 +25,7 @@ use crate::wire::{CommandTag, Field, Format, OutputRow, Sink};
 use sqlparser::ast::{self, FetchDirection, Statement};
 use std::sync::Arc;
 use vellum_base::maps::HashMap;
+use vellum_row::Type;
 use vellum_row::datetime::Timestamp;
 
 /// A cursor.
@@ -515,10 +516,14 @@ impl Session {
         sink: &mut dyn Sink,
     ) -> Result<u64> {
         let (image, search_path) = (self.image().clone(), self.search_path());
+        let rights = self.rights().clone();
         let cursor = self.cursors.found(name)?;
         let columns = u16::try_from(cursor.fields.len()).unwrap_or(u16::MAX);
         let (forms, body) = (&self.settings.forms, &mut self.body);
-        let name_of = |ty, oid| reg_text_in(&image, &search_path, ty, oid);
+        let name_of = |ty, oid| match ty {
+            Type::Regrole => reg_text_in(&rights, &search_path, ty, oid),
+            _ => reg_text_in(&image, &search_path, ty, oid),
+        };
         let mut text = String::new();
         cursor.go(step, |stored, row| {
             stored.encode(row, formats, (forms, &name_of), &mut text, body)?;

@@ -141,7 +141,11 @@ impl Session {
             });
             for value in arrays.flat_map(|array| array.as_ref().items()) {
                 if let Value::Oid(oid) = value {
-                    let name = || reg_text_in(self.image(), &search_path, element, oid);
+                    let image = match element {
+                        Type::Regrole => self.rights(),
+                        _ => self.image(),
+                    };
+                    let name = || reg_text_in(image, &search_path, element, oid);
                     names.entry((element, oid)).or_insert_with(name);
                 }
             }

@@ -1,6 +1,7 @@
 //! What expressions ask of their session.
 
 use super::cursor::Cursors;
+use super::identity::Acting;
 use super::portals::Portals;
 use super::randomness::Randomness;
 use super::setting_value;
@@ -62,6 +63,7 @@ pub(crate) struct Env<'s> {
     pub settings: &'s SessionSettings,
     pub forms: &'s Settings,
     pub options: &'s SessionOptions,
+    pub acting: Acting,
     pub catalog: &'s Catalog,
     /// Who may do what, as of now ([`Open::rights`]).
     pub rights: &'s Catalog,
@@ -105,6 +107,7 @@ pub(crate) struct Env<'s> {
 pub(crate) struct Asked<'a> {
     pub settings: &'a SessionSettings,
     pub options: &'a SessionOptions,
+    pub acting: Acting,
     pub sequences: &'a RefCell<Drawn>,
     pub random: &'a RefCell<Randomness>,
     pub statements: &'a HashMap<String, NamedStatement>,
@@ -133,6 +136,7 @@ impl Asked<'_> {
             settings: self.settings,
             forms: &forms,
             options: self.options,
+            acting: self.acting,
             catalog: &open.catalog.1,
             rights: &open.rights().1,
             search_path,
@@ -174,6 +178,10 @@ impl Environment for Env<'_> {
 
     fn keeps_foreign_keys(&self) -> bool {
         !self.settings.is_replica()
+    }
+
+    fn role(&self) -> Option<Oid> {
+        Some(self.acting.role)
     }
 
     fn lists(&self) -> Option<&ListSets> {
@@ -220,9 +228,9 @@ impl Environment for Env<'_> {
                 Value::Time(Time(wall.rem_euclid(MICROS_PER_DAY)))
             }
             Builtin::CurrentUser | Builtin::CurrentRole | Builtin::User => {
-                Value::text(self.options.user.as_str())
+                Value::text(self.rights.role_name(self.acting.role))
             }
-            Builtin::SessionUser => Value::text(self.settings.get("session_authorization")?),
+            Builtin::SessionUser => Value::text(self.rights.role_name(self.acting.session)),
             Builtin::CurrentDatabase | Builtin::CurrentCatalog => Value::text(DATABASE),
             Builtin::CurrentSchema | Builtin::CurrentSchemaWord => {
                 match self.schemas(false).into_iter().next() {
@@ -336,7 +344,6 @@ impl Env<'_> {
         let (name, value) = (name.to_lowercase(), text(1));
         if name == "role" {
             let role = value.unwrap_or("none");
-            let session = self.settings.get("session_authorization")?;
             let found = self.rights.role(role).map(|role| role.oid);
             match found {
                 _ if role == "none" => {}
@@ -344,7 +351,7 @@ impl Env<'_> {
                     let message = format!("role \"{role}\" does not exist");
                     return Err(SqlError::new(sqlstate::INVALID_PARAMETER_VALUE, message));
                 }
-                Some(oid) if !self.rights.is_member(&session, oid) => {
+                Some(oid) if !self.rights.is_member(self.acting.session, oid) => {
                     let message = format!("permission denied to set role \"{role}\"");
                     return Err(SqlError::new(sqlstate::INSUFFICIENT_PRIVILEGE, message));
                 }
@@ -356,8 +363,7 @@ impl Env<'_> {
         if name == "role" {
             settings.fix(&name, value.unwrap_or("none"));
         } else {
-            let role = self.rights.role(&self.options.user);
-            let superuser = || role.is_some_and(|role| role.superuser);
+            let superuser = || self.rights.is_superuser(self.acting.role);
             SessionSettings::check_right(&name, superuser)?;
             settings.set(&name, value)?;
             let notice = value.and_then(|value| setting_value::cut_notice(&name, value));
@@ -395,7 +401,7 @@ impl Env<'_> {
         let now = self.rights.relation(sequence.oid);
         let now = now.map_or(sequence, |now| &**now);
         let mut rights = rights.iter();
-        if rights.any(|right| self.rights.allows(&self.options.user, now, *right)) {
+        if rights.any(|right| self.rights.allows(self.acting.role, now, *right)) {
             return Ok(());
         }
         let message = format!("permission denied for sequence {}", sequence.name);

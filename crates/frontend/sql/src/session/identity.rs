@@ -3,7 +3,8 @@
 //! Invariants: I1: a session belongs to the role that it was of, not to its name: when that is dropped it has the rights of everybody, and no more by another role that is called so; when it is
 //! renamed it is the same role. Also where a role is gone back to, at the end of SET LOCAL or by a rollback, whatever was taken by its name meanwhile.
 //!
-//! `options.user` is the one whose rights count: the role that SET ROLE took, or else the session's user, which SET SESSION AUTHORIZATION changes.
+//! Roles are compared by their oids ([`Acting`]); names are looked up where they are shown. `options.user` is what the one is called whose rights count, as of when the statement began: the role that
+//! SET ROLE took, or else the session's user, which SET SESSION AUTHORIZATION changes. SHOW says of both what they were called when they were taken, as in PostgreSQL.
 
 use super::changed::{Changed, Kept};
 use super::{Session, SessionSettings};
@@ -43,15 +44,23 @@ impl Who {
             oid: image.role(name).map_or(0, |role| role.oid),
         }
     }
+}
 
-    /// Its name, or that of no role.
-    fn now<'i>(&self, image: &'i Catalog) -> &'i str {
-        let found = image.role_by_oid(self.oid);
-        found.map_or(NOBODY, |role| &role.name)
-    }
+/// As whom statements run, by the oids of the roles. Zero is none's, and so may be that of a role that is gone: neither may do anything.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Acting {
+    /// Whose rights count: `current_user`.
+    pub role: Oid,
+    /// Who the session is said to be: `session_user`.
+    pub session: Oid,
 }
 
 impl Identity {
+    /// The role that logged in.
+    pub fn login(&self) -> Oid {
+        self.login.oid
+    }
+
     pub fn of(image: &Catalog, user: &str) -> Self {
         let login = Who::of(image, user);
         Self {
@@ -64,9 +73,6 @@ impl Identity {
     }
 }
 
-/// What no role can be called.
-const NOBODY: &str = "";
-
 /// The settings that say who the session is.
 pub(super) const NAMES: [&str; 2] = ["role", "session_authorization"];
 
@@ -74,6 +80,14 @@ pub(super) const NAMES: [&str; 2] = ["role", "session_authorization"];
 const NONE: &str = "none";
 
 impl Session {
+    /// As whom its statements run.
+    pub(super) fn acting(&self) -> Acting {
+        Acting {
+            role: self.identity.own.oid,
+            session: self.identity.session.oid,
+        }
+    }
+
     /// SET ROLE; `None`: the session's user again.
     ///
     /// # Errors
@@ -97,7 +111,7 @@ impl Session {
     pub(super) fn check_role(&self, name: &str) -> Result<()> {
         let image = self.newest_image();
         let found = image.role(name).ok_or_else(|| no_role(name))?;
-        if !image.is_member(self.identity.session.now(&image), found.oid) {
+        if !image.is_member(self.identity.session.oid, found.oid) {
             let message = format!("permission denied to set role \"{name}\"");
             return Err(SqlError::new(sqlstate::INSUFFICIENT_PRIVILEGE, message));
         }
@@ -110,8 +124,8 @@ impl Session {
     /// As SET ROLE and SET SESSION AUTHORIZATION.
     pub(super) fn begins_as(&mut self, name: &str, role: &str) -> Result<()> {
         if name.eq_ignore_ascii_case("session_authorization") {
-            self.check_session_user(role)?;
-            self.take_session_user(role);
+            let session = self.session_called(role)?;
+            self.is_session_of(session);
         } else if role != NONE {
             self.check_role(role)?;
             self.take_role(Some(role));
@@ -124,12 +138,12 @@ impl Session {
     /// # Errors
     /// `22023` for a role that is not there, `42501` for who may not.
     pub(super) fn set_session_user(&mut self, user: Option<&str>, local: bool) -> Result<()> {
-        let name = user.unwrap_or(&self.identity.login.name).to_owned();
-        if user.is_some() {
-            self.check_session_user(&name)?;
-        }
+        let session = match user {
+            Some(name) => self.session_called(name)?,
+            None => self.identity.login.clone(),
+        };
         let before = Kept::Who(Some(self.identity.session.clone()));
-        self.take_session_user(&name);
+        self.is_session_of(session);
         self.note_changed(Changed {
             name: "session_authorization".to_owned(),
             before,
@@ -139,18 +153,22 @@ impl Session {
         Ok(())
     }
 
-    fn check_session_user(&self, name: &str) -> Result<()> {
+    /// The role of a name, if the session may be said to be of it.
+    ///
+    /// # Errors
+    /// `22023`, `42501`.
+    fn session_called(&self, name: &str) -> Result<Who> {
         let image = self.newest_image();
-        if image.role(name).is_none() {
-            return Err(no_role(name));
-        }
-        let login = &self.identity.login;
-        let found = image.role(login.now(&image));
-        if name != login.name && !found.is_some_and(|role| role.superuser) {
+        let found = image.role(name).ok_or_else(|| no_role(name))?;
+        let login = self.identity.login.oid;
+        if found.oid != login && !image.is_superuser(login) {
             let text = "permission denied to set session authorization";
             return Err(SqlError::new(sqlstate::INSUFFICIENT_PRIVILEGE, text));
         }
-        Ok(())
+        Ok(Who {
+            name: name.to_owned(),
+            oid: found.oid,
+        })
     }
 
     /// What roles are like now, whatever the snapshot: what this transaction has changed of the catalog, or what is committed.
@@ -168,8 +186,7 @@ impl Session {
     pub(super) fn check_setting(&self, name: &str) -> Result<()> {
         SessionSettings::check_right(name, || {
             let image = self.newest_image();
-            let role = image.role(&self.options.user);
-            role.is_some_and(|role| role.superuser)
+            image.is_superuser(self.acting().role)
         })
     }
 
@@ -183,19 +200,10 @@ impl Session {
         }
     }
 
-    fn take_session_user(&mut self, name: &str) {
-        let session = Who::of(&self.newest_image(), name);
-        self.is_session_of(session);
-    }
-
     fn is_session_of(&mut self, session: Who) {
         self.keep_told();
         self.settings.fix("session_authorization", &session.name);
-        self.identity.session = if session.name == self.identity.login.name {
-            self.identity.login.clone()
-        } else {
-            session
-        };
+        self.identity.session = session;
         self.take_role(None);
     }
 
@@ -218,16 +226,14 @@ impl Session {
 
     /// Whose rights count from now on.
     fn is_now(&mut self, own: Who, image: &Catalog) {
-        own.now(image).clone_into(&mut self.options.user);
-        let role = image.role(&self.options.user);
-        let superuser = role.is_some_and(|role| role.superuser);
-        self.settings.is_superuser(superuser);
+        image.role_name(own.oid).clone_into(&mut self.options.user);
+        self.settings.is_superuser(image.is_superuser(own.oid));
         self.identity.own = own;
         // The search path may name the user.
         self.plans.clear();
     }
 
-    /// A statement begins: the session's role may be gone, and another one be called so (I1).
+    /// A statement begins: the session's role may be gone, or be called otherwise, which the search path may go by.
     pub(super) fn check_identity(&mut self) {
         let Some(open) = &self.open else {
             return;
@@ -238,7 +244,7 @@ impl Session {
         }
         self.identity.looked = *number;
         let own = &self.identity.own;
-        if own.now(image) != self.options.user {
+        if image.role_name(own.oid) != self.options.user {
             let (own, image) = (own.clone(), image.clone());
             self.is_now(own, &image);
         }
@@ -246,8 +252,8 @@ impl Session {
 
     /// RESET of everything: who logged in, in no role.
     pub(super) fn is_itself(&mut self) {
-        let login = self.identity.login.name.clone();
-        self.take_session_user(&login);
+        let login = self.identity.login.clone();
+        self.is_session_of(login);
     }
 }
 

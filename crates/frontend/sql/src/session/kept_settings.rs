@@ -2,7 +2,7 @@
 
 use super::Session;
 use super::command::{setting_name, setting_text};
-use crate::catalog::{Catalog, KeptFor};
+use crate::catalog::{Catalog, KeptFor, Oid};
 use crate::ddl::Whose;
 use crate::error::{Result, SqlError};
 use crate::parse::Command;
@@ -12,9 +12,8 @@ use sqlparser::ast::{self, Statement};
 
 /// What a session of a role begins with, before what the client says: of all roles, of the database, of the role, of the role in the database; the later
 /// ones count.
-pub(super) fn begun_with(catalog: &Catalog, user: &str) -> Vec<(String, String)> {
+pub(super) fn begun_with(catalog: &Catalog, own: Oid) -> Vec<(String, String)> {
     let mut found: Vec<(String, String)> = Vec::new();
-    let own = catalog.role_oid(user);
     for (role, in_database) in [(0, false), (0, true), (own, false), (own, true)] {
         for (name, value) in catalog.kept_settings(KeptFor { role, in_database }) {
             // A transaction begins as the settings for that say.

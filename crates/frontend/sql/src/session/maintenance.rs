@@ -6,7 +6,7 @@
 use super::run::{Given, Output, Prepared};
 use super::{Session, TransactionStatus};
 use crate::bind::object_name;
-use crate::catalog::{Kind, Named};
+use crate::catalog::{Kind, Named, Oid};
 use crate::database::{DATABASE, database_called};
 use crate::error::{Result, SqlError};
 use crate::parse::{Command, Reindexed, with_stack};
@@ -97,8 +97,7 @@ impl Session {
     /// # Errors
     /// `42501` with that text.
     fn require_superuser(&self, text: &str) -> Result<()> {
-        let role = self.rights().role(&self.options.user);
-        match role.is_some_and(|role| role.superuser) {
+        match self.rights().is_superuser(self.acting().role) {
             true => Ok(()),
             false => Err(SqlError::new(sqlstate::INSUFFICIENT_PRIVILEGE, text)),
         }
@@ -108,7 +107,7 @@ impl Session {
     fn create_database(&mut self, name: &str) -> Result<CommandTag> {
         self.refuse_in_block("CREATE DATABASE")?;
         self.start_statement()?;
-        let role = self.rights().role(&self.options.user);
+        let role = self.rights().role_by_oid(self.acting().role);
         if role.is_none_or(|role| !role.superuser && !role.create_database) {
             let text = "permission denied to create database";
             return Err(SqlError::new(sqlstate::INSUFFICIENT_PRIVILEGE, text));
@@ -146,8 +145,8 @@ impl Session {
         }
         self.start_statement()?;
         let (catalog, search_path) = (self.image().clone(), self.search_path());
-        let own = |owner: &str, what: &str, name: &str| {
-            if self.rights().owns(&self.options.user, owner) {
+        let own = |owner: Oid, what: &str, name: &str| {
+            if self.rights().owns(self.acting().role, owner) {
                 return Ok(());
             }
             let message = format!("must be owner of {what} {name}");
@@ -158,7 +157,7 @@ impl Session {
             Reindexed::Schema => {
                 let found = catalog.namespace(&shown);
                 let schema = found.ok_or_else(|| no_schema(&shown))?;
-                own(&schema.owner, "schema", &shown)?;
+                own(schema.owner, "schema", &shown)?;
             }
             Reindexed::Database | Reindexed::System => {
                 if shown != DATABASE {
@@ -196,7 +195,7 @@ impl Session {
                 if !is_table {
                     return Err(wrong("a table or materialized view"));
                 }
-                own(&relation.owner, what.word(), &shown)?;
+                own(relation.owner, what.word(), &shown)?;
             }
         }
         Ok(CommandTag::plain("REINDEX"))

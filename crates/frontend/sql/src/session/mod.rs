@@ -229,8 +229,10 @@ impl Session {
         }
         let mut settings = SessionSettings::new(&options.user, options.sessions_max);
         let image = shared.catalog.now();
-        let user = &options.user;
-        if image.role(user).is_some() && !image.allows_in_database(user, Rights::CONNECT) {
+        let identity = identity::Identity::of(&image, &options.user);
+        let login = identity.login();
+        let is_there = image.role_by_oid(login).is_some();
+        if is_there && !image.allows_in_database(login, Rights::CONNECT) {
             let message = format!(
                 "permission denied for database \"{}\"",
                 crate::database::DATABASE
@@ -241,8 +243,8 @@ impl Session {
         }
         let mut options = options;
         // What cannot be any more is passed over, as in PostgreSQL, where it is warned of.
-        let mut begun = kept_settings::begun_with(&image, &options.user);
-        let superuser = image.role(&options.user).is_some_and(|role| role.superuser);
+        let mut begun = kept_settings::begun_with(&image, login);
+        let superuser = image.is_superuser(login);
         settings.is_superuser(superuser);
         // Who had them kept had the right to.
         begun.retain(|(name, value)| settings.set(name, Some(value)).is_ok());
@@ -258,11 +260,8 @@ impl Session {
         options.settings.extend(begun);
         let (pid, client) = (options.process_id, options.client);
         let cancel = CancelHandle::default();
-        let activity = shared
-            .activities
-            .enter(&options.user, pid, client, cancel.clone());
+        let activity = shared.activities.enter(login, pid, client, cancel.clone());
         activity.is_called(&settings.get("application_name").unwrap_or_default());
-        let identity = identity::Identity::of(&image, &options.user);
         let mut session = Self {
             settings,
             known: (u64::MAX, image),

@@ -58,8 +58,11 @@ impl Session {
 
     pub(super) fn oid_named(&self, ty: Type, name: &str) -> Result<u32> {
         let search_path = self.search_path();
-        let around = self.surroundings(&search_path, "");
-        check_place(around, self.rights(), &self.options.user, (ty, name))?;
+        let mut around = self.surroundings(&search_path, "");
+        if ty == Type::Regrole {
+            around.catalog = self.rights();
+        }
+        check_place(around, self.rights(), self.acting().role, (ty, name))?;
         let found = parse_reg_in(around, ty, name)?;
         found.ok_or_else(|| no_such(ty, name))
     }

@@ -19,6 +19,7 @@ use crate::system::reg_text_in;
 use crate::wire::{CommandTag, CopyShape, Field, Format, Gone, OutputRow, Sink, Told};
 use sqlparser::ast::Statement;
 use std::sync::Arc;
+use vellum_row::Type;
 
 /// Rows that a portal has found.
 #[derive(Debug)]
@@ -189,7 +190,11 @@ impl Session {
         sink: &mut dyn Sink,
     ) -> Result<(u64, bool)> {
         let (image, search_path) = (self.image().clone(), self.search_path());
-        let name_of = |ty, oid| reg_text_in(&image, &search_path, ty, oid);
+        let rights = self.rights().clone();
+        let name_of = |ty, oid| match ty {
+            Type::Regrole => reg_text_in(&rights, &search_path, ty, oid),
+            _ => reg_text_in(&image, &search_path, ty, oid),
+        };
         let (forms, body, columns) = (&self.settings.forms, &mut self.body, found.columns);
         let mut text = String::new();
         found.take(count, |stored, row| {

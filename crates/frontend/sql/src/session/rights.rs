@@ -16,10 +16,10 @@ impl Session {
         self.check_uses(&program.accesses, Some(&program.column_uses))?;
         for schema in &program.looks_into {
             let rights = self.rights();
-            rights.check_look(&self.options.user, self.image(), Some(*schema))?;
+            rights.check_look(self.acting().role, self.image(), Some(*schema))?;
         }
         for (oid, right, owner) in &program.lent {
-            let role = owner.as_deref().unwrap_or(&self.options.user);
+            let role = owner.unwrap_or(self.acting().role);
             // Which columns a view reads is not noted.
             self.check_right(role, (*oid, *right), None)?;
         }
@@ -39,9 +39,9 @@ impl Session {
         columns: Option<&[(Oid, Rights, u16)]>,
     ) -> Result<()> {
         let catalog = self.rights();
-        let user = &*self.options.user;
+        let user = self.acting().role;
         let version = catalog.version(self.temporary.namespace);
-        let find = || catalog.role(user).is_some_and(|role| role.superuser);
+        let find = || catalog.is_superuser(user);
         if self.plans.is_superuser(version, find) {
             return Ok(());
         }
@@ -67,7 +67,7 @@ impl Session {
     /// `42501` for a right on a relation that a role has not.
     fn check_right(
         &self,
-        role: &str,
+        role: Oid,
         (oid, right): (Oid, Rights),
         columns: Option<&[(Oid, Rights, u16)]>,
     ) -> Result<()> {
@@ -95,7 +95,7 @@ impl Session {
 /// Whether a role has a right on all columns that it is needed for; of a query that reads none, on any.
 fn has_columns(
     catalog: &Catalog,
-    role: &str,
+    role: Oid,
     (relation, right): (&Relation, Rights),
     columns: &[(Oid, Rights, u16)],
 ) -> bool {

@@ -259,7 +259,7 @@ impl Session {
             // What it may not look into is not there, as in PostgreSQL.
             if let Some(namespace) = image.namespace(name)
                 && !oids.contains(&namespace.oid)
-                && rights.allows_in_schema(&self.options.user, namespace, false)
+                && rights.allows_in_schema(self.acting().role, namespace, false)
             {
                 oids.push(namespace.oid);
             }
@@ -545,6 +545,7 @@ impl Session {
             settings: &self.settings,
             forms,
             options: &self.options,
+            acting: self.acting(),
             catalog: &open.catalog.1,
             rights: &open.rights().1,
             search_path: &search_path,

@@ -78,6 +78,7 @@ impl Session {
     ) -> Result<(R, Vec<Fields>)> {
         let cancel = self.cancel.clone();
         let memory = self.settings.number("maintenance_work_mem");
+        let acting = self.acting();
         let mut waiting = self.waiting(&cancel);
         let mut tries = 0;
         let at_commit = self.temporary.at_commit.clone();
@@ -99,7 +100,7 @@ impl Session {
                 search_path: search_path.to_vec(),
                 forms: &forms,
                 text,
-                owner: &self.options.user,
+                role: acting.role,
                 waiting: waiting.anew(),
                 memory: usize::try_from(memory.saturating_mul(1024)).unwrap_or(usize::MAX),
                 notices: Vec::new(),
@@ -107,6 +108,7 @@ impl Session {
                 asked: Asked {
                     settings: &self.settings,
                     options: &self.options,
+                    acting,
                     sequences: &self.sequences,
                     random: &self.random,
                     statements: &self.statements,

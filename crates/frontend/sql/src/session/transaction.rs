@@ -432,7 +432,12 @@ impl Open {
         mode: Mode,
         waiting: &mut Waiting<'_>,
     ) -> Result<bool> {
-        let Some(called) = what.called(&self.catalog.1, oid) else {
+        // Roles are those of now, whatever the snapshot.
+        let image = match what {
+            Gated::Role => &self.rights().1,
+            Gated::Schema | Gated::Extension => &self.catalog.1,
+        };
+        let Some(called) = what.called(image, oid) else {
             return Ok(false);
         };
         let gate = shared.gates.of(oid);

@@ -187,10 +187,11 @@ fn pg_stat_database(scan: &Scan<'_>, rows: &mut Vec<Vec<Value>>) -> Result<()> {
 /// Of the sessions of others, an ordinary user sees that they are there.
 fn pg_stat_activity(scan: &Scan<'_>, rows: &mut Vec<Vec<Value>>) -> Result<()> {
     let env = scan.env;
-    let all = env.rights.has_rights_of(&env.options.user, READ_ALL_STATS);
+    let all = env.rights.has_rights_of(env.acting.role, READ_ALL_STATS);
     let waits = env.shared.waits.all();
     for activity in env.shared.activities.all() {
-        let shown = all || activity.user == env.options.user;
+        let shown = all || env.rights.has_rights_of(env.acting.role, activity.role);
+        let user = env.rights.role_by_oid(activity.role);
         let now = activity.now();
         let own = activity.transaction();
         let wait = waits.iter().find(|wait| Some(wait.transaction) == own);
@@ -215,8 +216,8 @@ fn pg_stat_activity(scan: &Scan<'_>, rows: &mut Vec<Vec<Value>>) -> Result<()> {
             text(DATABASE),
             Value::Int4(activity.pid),
             Value::Null,
-            scan.role(&activity.user),
-            text(activity.user.as_str()),
+            Value::Oid(activity.role),
+            user.map_or(Value::Null, |user| text(user.name.as_str())),
             said(&now.application_name),
             client.map_or(Value::Null, |client| {
                 Value::Inet(Inet::of_host(client.ip()))

@@ -76,7 +76,7 @@ impl Constraint<'_> {
 /// Oid and name of the unique index that a foreign key refers to.
 pub(super) fn target_index(scan: &Scan<'_>, key: &ForeignKey) -> Option<(u32, Box<str>)> {
     let target = scan.catalog.relation(key.target)?.table()?;
-    let found = &target.indexes[target.unique_index(&key.target_columns)?];
+    let found = target.referred_index(&key.target_columns)?;
     Some((found.oid, found.name.clone()))
 }
 

@@ -53,7 +53,7 @@ pub(super) fn type_row(
     row[0] = Value::Oid(own.oid);
     row[1] = text(own.name.clone());
     row[2] = Value::Oid(own.namespace);
-    row[3] = scan.role(&own.owner);
+    row[3] = Value::Oid(own.owner);
     row[6] = text("d");
     row[8] = Value::Bool(false);
     // No subscripts, elements and arrays of its own, and no modifiers.

@@ -11,7 +11,7 @@ use crate::error::Result;
 fn denies(scan: &Scan<'_>, what: &str, but: Option<Oid>) -> Result<()> {
     let env = scan.env;
     match but {
-        Some(role) if env.rights.has_rights_of(&env.options.user, role) => Ok(()),
+        Some(role) if env.rights.has_rights_of(env.acting.role, role) => Ok(()),
         _ => env.check_superuser(what),
     }
 }

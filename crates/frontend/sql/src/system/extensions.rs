@@ -65,7 +65,7 @@ fn installed(scan: &Scan<'_>, rows: &mut Vec<Vec<Value>>) -> Result<()> {
         rows.push(vec![
             Value::Oid(own.oid),
             text(&*own.name),
-            scan.role(&own.owner),
+            Value::Oid(own.owner),
             Value::Oid(own.namespace),
             Value::Bool(own.available().is_some_and(|own| own.relocatable)),
             text(&*own.version),

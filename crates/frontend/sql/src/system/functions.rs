@@ -1,6 +1,8 @@
 //! Functions that need the catalog.
 
-use super::names::{check_place, is_visible, named_in, no_such, parse_reg, reg_text};
+use super::names::{
+    check_place, is_visible, named_in, no_such, parse_reg, reg_text, surroundings_of,
+};
 use super::objects;
 use super::roles::DATABASE_OID;
 use super::signals::{self, Signal};
@@ -124,7 +126,7 @@ pub(crate) fn ask(env: &Env<'_>, function: F, arguments: &[Value]) -> Result<Val
             objects::description(env, first, oid(1).unwrap_or(0), column)
         }
         F::SerialSequence => serial_sequence(env, text(0), text(1))?,
-        F::UserById => match env.catalog.role_by_oid(first) {
+        F::UserById => match env.rights.role_by_oid(first) {
             Some(role) => Value::text(role.name.as_str()),
             None if first == super::relations::DATABASE_OWNER => Value::text("pg_database_owner"),
             None => Value::text(format!("unknown (OID={first})")),
@@ -329,8 +331,8 @@ fn tablespace_size(env: &Env<'_>, oid: Oid, name: Option<&str>) -> Result<Value>
 /// # Errors
 /// `42501`.
 fn looked_at<'e>(env: &'e Env<'_>, ty: Type, name: &str) -> Result<Surroundings<'e>> {
-    let around = env.surroundings();
-    check_place(around, env.rights, &env.options.user, (ty, name))?;
+    let around = surroundings_of(env, ty);
+    check_place(around, env.rights, env.acting.role, (ty, name))?;
     Ok(around)
 }
 

@@ -35,8 +35,8 @@ pub(super) fn ask(env: &Env<'_>, function: F, arguments: &[Value]) -> Result<Val
         let target = oid(Type::Regrole)?.unwrap_or(0);
         let wanted = rest.last().map_or(ValueRef::Null, Value::as_ref);
         let has = has_role(
-            env.catalog,
-            &role,
+            env.rights,
+            role,
             target,
             wanted.as_str().unwrap_or_default(),
         )?;
@@ -52,7 +52,7 @@ pub(super) fn ask(env: &Env<'_>, function: F, arguments: &[Value]) -> Result<Val
             };
             wanted.iter().any(|(right, _)| {
                 let create = *right == Rights::CREATE;
-                env.catalog.allows_in_schema(&role, namespace, create)
+                env.rights.allows_in_schema(role, namespace, create)
             })
         }
         F::HasDatabasePrivilege => {
@@ -68,7 +68,7 @@ pub(super) fn ask(env: &Env<'_>, function: F, arguments: &[Value]) -> Result<Val
                 _ => {}
             }
             let mut all = wanted.iter();
-            all.any(|(right, _)| env.catalog.allows_in_database(&role, *right))
+            all.any(|(right, _)| env.rights.allows_in_database(role, *right))
         }
         // All are everybody's; a name has to be one.
         F::HasFunctionPrivilege => oid(Type::Regprocedure)?.is_some(),
@@ -79,7 +79,7 @@ pub(super) fn ask(env: &Env<'_>, function: F, arguments: &[Value]) -> Result<Val
             match env.catalog.relation(oid).filter(|own| own.is_type()) {
                 Some(relation) => {
                     let all = wanted.iter();
-                    has(env, &role, relation, all)
+                    has(env, role, relation, all)
                 }
                 // Those of the program are everybody's.
                 None => true,
@@ -99,7 +99,7 @@ pub(super) fn ask(env: &Env<'_>, function: F, arguments: &[Value]) -> Result<Val
             {
                 crate::parse::check_tablespace(name)?;
             }
-            is_superuser(env, &role)
+            env.rights.is_superuser(role)
         }
         _ => {
             let Some(oid) = oid(Type::Regclass)? else {
@@ -108,20 +108,20 @@ pub(super) fn ask(env: &Env<'_>, function: F, arguments: &[Value]) -> Result<Val
             let Some(relation) = env.catalog.relation(oid) else {
                 return Ok(Value::Null);
             };
-            let whole = has(env, &role, relation, wanted.iter());
+            let whole = has(env, role, relation, wanted.iter());
             match function {
                 F::HasColumnPrivilege => {
                     let column = rest.get(1).map_or(ValueRef::Null, Value::as_ref);
                     let Some(column) = column_of(relation, column)? else {
                         return Ok(Value::Null);
                     };
-                    whole || has_column(env, &role, relation, column, &wanted)
+                    whole || has_column(env, role, relation, column, &wanted)
                 }
                 F::HasAnyColumnPrivilege => {
                     let mut columns = relation.column_acls.iter();
                     whole
                         || columns
-                            .any(|(column, _)| has_column(env, &role, relation, *column, &wanted))
+                            .any(|(column, _)| has_column(env, role, relation, *column, &wanted))
                 }
                 _ => whole,
             }
@@ -132,7 +132,7 @@ pub(super) fn ask(env: &Env<'_>, function: F, arguments: &[Value]) -> Result<Val
 
 /// `pg_has_role`, of a list of which one is enough: MEMBER is who may become the other role, USAGE who has its rights without that, and either of them WITH
 /// ADMIN OPTION or WITH GRANT OPTION who may make others members.
-fn has_role(catalog: &Catalog, role: &str, other: Oid, wanted: &str) -> Result<bool> {
+fn has_role(catalog: &Catalog, role: Oid, other: Oid, wanted: &str) -> Result<bool> {
     let mut has = false;
     for name in wanted.split(',').map(str::trim) {
         has |= match &*name.to_ascii_uppercase() {
@@ -154,29 +154,25 @@ fn unrecognized(name: &str) -> SqlError {
     SqlError::new(sqlstate::INVALID_PARAMETER_VALUE, message)
 }
 
-fn is_superuser(env: &Env<'_>, role: &str) -> bool {
-    env.catalog.role(role).is_some_and(|role| role.superuser)
-}
-
 /// Whether a role has one of these rights on a relation or a type.
 fn has<'w>(
     env: &Env<'_>,
-    role: &str,
+    role: Oid,
     relation: &Relation,
     wanted: impl Iterator<Item = &'w Wanted>,
 ) -> bool {
-    let owns = !matches!(relation.kind, Kind::System(_)) && env.catalog.owns(role, &relation.owner);
-    let acl = env.catalog.grants(relation);
+    let owns = !matches!(relation.kind, Kind::System(_)) && env.rights.owns(role, relation.owner);
+    let acl = env.rights.grants(relation);
     let mut wanted = wanted;
     wanted.any(|(right, grantable)| match grantable {
-        false => env.catalog.allows(role, relation, *right),
+        false => env.rights.allows(role, relation, *right),
         true => owns || is_given(env, role, &acl, (*right, true)),
     })
 }
 
 fn has_column(
     env: &Env<'_>,
-    role: &str,
+    role: Oid,
     relation: &Relation,
     column: u16,
     wanted: &[Wanted],
@@ -186,7 +182,7 @@ fn has_column(
     wanted.any(|wanted| is_given(env, role, acl, *wanted))
 }
 
-fn is_given(env: &Env<'_>, role: &str, acl: &[Grant], (right, grantable): Wanted) -> bool {
+fn is_given(env: &Env<'_>, role: Oid, acl: &[Grant], (right, grantable): Wanted) -> bool {
     acl.iter().any(|grant| {
         let rights = if grantable {
             grant.grantable
@@ -194,7 +190,7 @@ fn is_given(env: &Env<'_>, role: &str, acl: &[Grant], (right, grantable): Wanted
             grant.rights
         };
         rights.contains(right)
-            && (grant.grantee == 0 || env.catalog.has_rights_of(role, grant.grantee))
+            && (grant.grantee == 0 || env.rights.has_rights_of(role, grant.grantee))
     })
 }
 
@@ -232,20 +228,16 @@ fn column_of(relation: &Relation, column: ValueRef<'_>) -> Result<Option<u16>> {
 }
 
 /// The role that a question about rights is for, and the arguments behind it: the session's own if none is named.
-fn subject<'a>(
-    env: &Env<'_>,
-    arguments: &'a [Value],
-    least: usize,
-) -> Result<(String, &'a [Value])> {
+fn subject<'a>(env: &Env<'_>, arguments: &'a [Value], least: usize) -> Result<(Oid, &'a [Value])> {
     if arguments.len() <= least {
-        return Ok((env.options.user.clone(), arguments));
+        return Ok((env.acting.role, arguments));
     }
     let role = match arguments[0].as_ref() {
-        ValueRef::Text(name) => env.catalog.role(name).map(|role| role.name.clone()),
+        ValueRef::Text(name) => env.rights.role(name).map(|role| role.oid),
         other => {
             let oid = other.as_i64().and_then(|oid| Oid::try_from(oid).ok());
-            let found = oid.and_then(|oid| env.catalog.role_by_oid(oid));
-            found.map(|role| role.name.clone())
+            let found = oid.and_then(|oid| env.rights.role_by_oid(oid));
+            found.map(|role| role.oid)
         }
     };
     let role = role.ok_or_else(|| {

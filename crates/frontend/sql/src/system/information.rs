@@ -210,16 +210,18 @@ pub(super) fn yes_or_no(yes: bool) -> Value {
 
 /// Relations that the session's role may do anything with.
 pub(super) fn accessible<'s>(scan: &'s Scan<'_>) -> impl Iterator<Item = &'s Relation> {
-    let role = &scan.env.options.user;
+    let role = scan.env.acting.role;
     let all = scan.catalog.relations().into_iter();
     let open = move |relation: &&Relation| {
         let rights = Rights::ALL.into_iter();
         matches!(relation.kind, Kind::System(_))
             || rights.into_iter().any(|right| {
                 let mut columns = relation.column_acls.iter();
-                scan.catalog.allows(role, relation, right)
+                scan.env.rights.allows(role, relation, right)
                     || columns.any(|(column, _)| {
-                        scan.catalog.allows_column(role, relation, *column, right)
+                        scan.env
+                            .rights
+                            .allows_column(role, relation, *column, right)
                     })
             })
     };
@@ -236,7 +238,7 @@ fn schemata(scan: &Scan<'_>, rows: &mut Vec<Vec<Value>>) -> Result<()> {
         let mut row = vec![
             database(),
             text(namespace.name.clone()),
-            text(namespace.owner.clone()),
+            scan.role_shown(namespace.owner),
         ];
         row.resize(7, Value::Null);
         rows.push(row);
@@ -246,7 +248,11 @@ fn schemata(scan: &Scan<'_>, rows: &mut Vec<Vec<Value>>) -> Result<()> {
 
 fn enabled_roles(scan: &Scan<'_>, rows: &mut Vec<Vec<Value>>) -> Result<()> {
     for role in scan.catalog.roles() {
-        if scan.catalog.has_rights_of(&scan.env.options.user, role.oid) {
+        if scan
+            .env
+            .rights
+            .has_rights_of(scan.env.acting.role, role.oid)
+        {
             rows.push(vec![text(role.name.as_str())]);
         }
     }
@@ -299,8 +305,8 @@ fn views(scan: &Scan<'_>, rows: &mut Vec<Vec<Value>>) -> Result<()> {
             continue;
         }
         // For who has the rights of its owner, whoever may read it.
-        let (rights, user) = (scan.env.rights, &*scan.env.options.user);
-        let definition = match rights.owns(user, &relation.owner) {
+        let (rights, user) = (scan.env.rights, scan.env.acting.role);
+        let definition = match rights.owns(user, relation.owner) {
             true => describe::view_definition(scan.env, relation.oid, false),
             false => None,
         };

@@ -60,7 +60,7 @@ fn pg_tables(scan: &Scan<'_>, rows: &mut Vec<Vec<Value>>) -> Result<()> {
         rows.push(vec![
             scan.schema_of(relation),
             text(relation.name.clone()),
-            text(relation.owner.clone()),
+            scan.role_shown(relation.owner),
             Value::Null,
             Value::Bool(table.is_some_and(|table| !table.indexes.is_empty())),
             Value::Bool(false),
@@ -93,7 +93,7 @@ fn pg_views(scan: &Scan<'_>, rows: &mut Vec<Vec<Value>>) -> Result<()> {
             rows.push(vec![
                 scan.schema_of(relation),
                 text(relation.name.clone()),
-                text(relation.owner.clone()),
+                scan.role_shown(relation.owner),
                 text(definition),
             ]);
         }
@@ -111,7 +111,7 @@ fn pg_sequences(scan: &Scan<'_>, rows: &mut Vec<Vec<Value>>) -> Result<()> {
         rows.push(vec![
             scan.schema_of(relation),
             text(relation.name.clone()),
-            text(relation.owner.clone()),
+            scan.role_shown(relation.owner),
             Value::Oid(sequence.type_oid),
             Value::Int8(sequence.start),
             Value::Int8(sequence.minimum),
@@ -148,9 +148,9 @@ fn sequence_state(
     relation: &Relation,
     sequence: &SequenceDefinition,
 ) -> Result<Option<Taken>> {
-    let user = &scan.env.options.user;
+    let user = scan.env.acting.role;
     let mut rights = [Rights::SELECT, Rights::USAGE].into_iter();
-    if !rights.any(|right| scan.catalog.allows(user, relation, right)) {
+    if !rights.any(|right| scan.env.rights.allows(user, relation, right)) {
         return Ok(None);
     }
     let engine = &scan.env.shared.engine;

@@ -118,7 +118,7 @@ fn class_of(scan: &Scan<'_>, oid: Oid) -> Oid {
         Some(relation) if relation.is_type() => depend::TYPE,
         None if catalog.namespace_by_oid(oid).is_some() => depend::NAMESPACE,
         None if catalog.extension_by_oid(oid).is_some() => depend::EXTENSION,
-        None if catalog.role_by_oid(oid).is_some() => ROLE,
+        None if scan.env.rights.role_by_oid(oid).is_some() => ROLE,
         _ => depend::CLASS,
     }
 }

@@ -174,9 +174,9 @@ impl Definition {
 }
 
 impl Scan<'_> {
-    /// The oid of a role; that of the first one for a role that is gone.
-    fn role(&self, name: &str) -> Value {
-        Value::Oid(self.catalog.role_oid(name))
+    /// The name of a role, as it is now.
+    fn role_shown(&self, role: Oid) -> Value {
+        Value::text(self.env.rights.role_name(role))
     }
 
     /// Columns of anything that has some: name, type, modifier, whether null may be in it.

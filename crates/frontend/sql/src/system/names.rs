@@ -11,7 +11,7 @@ use vellum_row::Type;
 
 /// The name that a type's oid is shown as.
 pub(crate) fn reg_text(env: &Env<'_>, ty: Type, oid: Oid) -> String {
-    reg_text_in(env.catalog, env.search_path, ty, oid)
+    reg_text_in(image_of(env, ty), env.search_path, ty, oid)
 }
 
 /// The same where no statement runs.
@@ -81,7 +81,23 @@ fn oid_of(named: Named) -> Oid {
 /// # Errors
 /// `42602` for what is no name.
 pub(crate) fn parse_reg(env: &Env<'_>, ty: Type, text: &str) -> Result<Option<Oid>> {
-    parse_reg_in(env.surroundings(), ty, text)
+    parse_reg_in(surroundings_of(env, ty), ty, text)
+}
+
+/// The image in which what such an oid names is looked up: roles as they are now, all else as the snapshot has it.
+fn image_of<'e>(env: &'e Env<'_>, ty: Type) -> &'e Catalog {
+    match ty {
+        Type::Regrole => env.rights,
+        _ => env.catalog,
+    }
+}
+
+/// The same of what a name is bound with.
+pub(super) fn surroundings_of<'e>(env: &'e Env<'_>, ty: Type) -> Surroundings<'e> {
+    Surroundings {
+        catalog: image_of(env, ty),
+        ..env.surroundings()
+    }
 }
 
 /// The same where no statement runs.
@@ -107,7 +123,7 @@ pub(crate) fn parse_reg_in(around: Surroundings<'_>, ty: Type, text: &str) -> Re
 pub(crate) fn check_place(
     around: Surroundings<'_>,
     rights: &Catalog,
-    user: &str,
+    role: Oid,
     (ty, text): (Type, &str),
 ) -> Result<()> {
     if ty != Type::Regclass {
@@ -118,7 +134,7 @@ pub(crate) fn check_place(
         return Ok(());
     };
     let place = around.catalog.schema_named(schema, around.search_path);
-    rights.check_look(user, around.catalog, place)
+    rights.check_look(role, around.catalog, place)
 }
 
 /// The oid that a name stands for; `None` if there is nothing of this name.

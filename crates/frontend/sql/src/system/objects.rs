@@ -85,7 +85,7 @@ pub(super) fn sequence_last_value(env: &Env<'_>, oid: Oid) -> Result<Value> {
         return Err(SqlError::new(sqlstate::WRONG_OBJECT_TYPE, message));
     };
     let mut rights = [Rights::SELECT, Rights::USAGE].into_iter();
-    if !rights.any(|right| env.catalog.allows(&env.options.user, relation, right)) {
+    if !rights.any(|right| env.rights.allows(env.acting.role, relation, right)) {
         return Ok(Value::Null);
     }
     let engine = &env.shared.engine;
@@ -110,7 +110,7 @@ pub(super) fn sequence_parameters(env: &Env<'_>, oid: Oid) -> Result<Value> {
         return Err(SqlError::new(sqlstate::WRONG_OBJECT_TYPE, message));
     };
     let mut rights = [Rights::SELECT, Rights::UPDATE, Rights::USAGE].into_iter();
-    if !rights.any(|right| env.catalog.allows(&env.options.user, relation, right)) {
+    if !rights.any(|right| env.rights.allows(env.acting.role, relation, right)) {
         let message = format!("permission denied for sequence {}", relation.name);
         return Err(SqlError::new(sqlstate::INSUFFICIENT_PRIVILEGE, message));
     }

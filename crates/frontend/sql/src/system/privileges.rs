@@ -71,11 +71,11 @@ struct Given<'g> {
 
 impl Scan<'_> {
     fn is_enabled(&self, role: Oid) -> bool {
-        self.catalog.has_rights_of(&self.env.options.user, role)
+        self.env.rights.has_rights_of(self.env.acting.role, role)
     }
 
     fn role_name(&self, oid: Oid) -> Value {
-        match self.catalog.role_by_oid(oid) {
+        match self.env.rights.role_by_oid(oid) {
             Some(role) => text(role.name.as_str()),
             None => text("PUBLIC"),
         }
@@ -95,8 +95,7 @@ impl Scan<'_> {
                 if !grant.rights.both(of).contains(right) {
                     continue;
                 }
-                let name = self.catalog.role_by_oid(grant.grantee);
-                let owns = name.is_some_and(|role| self.catalog.has_rights_of(&role.name, owner));
+                let owns = self.env.rights.has_rights_of(grant.grantee, owner);
                 all.push(Given {
                     grant,
                     right,
@@ -113,7 +112,7 @@ fn of_tables(scan: &Scan<'_>, roles: bool, rows: &mut Vec<Vec<Value>>) {
         if matches!(relation.kind, Kind::Sequence(_)) {
             continue;
         }
-        let owner = scan.catalog.role_oid(&relation.owner);
+        let owner = relation.owner;
         let acl = scan.catalog.grants(relation);
         for given in scan.given(&acl, Rights::TABLE, owner, roles) {
             rows.push(vec![
@@ -145,7 +144,7 @@ fn of_columns(scan: &Scan<'_>, roles: bool, rows: &mut Vec<Vec<Value>>) {
         if matches!(relation.kind, Kind::Sequence(_)) {
             continue;
         }
-        let owner = scan.catalog.role_oid(&relation.owner);
+        let owner = relation.owner;
         let whole = scan.catalog.grants(relation);
         for (number, name, ..) in scan.columns(relation) {
             let own = scan.catalog.column_grants(relation, number as u16);
@@ -204,7 +203,7 @@ fn of_usage(scan: &Scan<'_>, roles: bool, rows: &mut Vec<Vec<Value>>) {
         }
     }
     let mut tell = |relation: &Relation, kind: &'static str| {
-        let owner = scan.catalog.role_oid(&relation.owner);
+        let owner = relation.owner;
         let acl = scan.catalog.grants(relation);
         for given in scan.given(&acl, Rights::USAGE, owner, roles) {
             rows.push(vec![
@@ -245,7 +244,7 @@ fn of_types(scan: &Scan<'_>, roles: bool, rows: &mut Vec<Vec<Value>>) {
         if matches!(relation.kind, Kind::Sequence(_)) {
             continue;
         }
-        let owner = scan.catalog.role_oid(&relation.owner);
+        let owner = relation.owner;
         let acl = DefaultKind::Types.usual(owner);
         for given in scan.given(&acl, Rights::USAGE, owner, roles) {
             rows.push(vec![

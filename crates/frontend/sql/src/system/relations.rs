@@ -131,7 +131,7 @@ fn class_row(
         Value::Oid(relation.namespace),
         Value::Oid(row_type.map_or(0, |[row, _]| row)),
         Value::Oid(0),
-        scan.role(&relation.owner),
+        Value::Oid(relation.owner),
         Value::Oid(method),
         Value::Oid(storage),
         Value::Oid(0),
@@ -183,7 +183,7 @@ fn class_row(
 
 /// Rights as an array of `aclitem`.
 pub(super) fn acl_of(scan: &Scan<'_>, acl: &[Grant]) -> Value {
-    let name = |oid| match scan.catalog.role_by_oid(oid) {
+    let name = |oid| match scan.env.rights.role_by_oid(oid) {
         Some(role) => crate::names::quoted(&role.name),
         None => oid.to_string(),
     };
@@ -461,7 +461,7 @@ fn pg_namespace(scan: &Scan<'_>, rows: &mut Vec<Vec<Value>>) -> Result<()> {
         let owner = if namespace.oid == PUBLIC {
             Value::Oid(DATABASE_OWNER)
         } else {
-            scan.role(&namespace.owner)
+            Value::Oid(namespace.owner)
         };
         let name = text(namespace.name.clone());
         let acl = match &namespace.acl {

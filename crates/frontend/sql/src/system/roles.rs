@@ -246,7 +246,7 @@ fn pg_database(scan: &Scan<'_>, rows: &mut Vec<Vec<Value>>) -> Result<()> {
     rows.push(vec![
         Value::Oid(DATABASE_OID),
         text(DATABASE),
-        scan.role(crate::database::FIRST_ROLE),
+        Value::Oid(crate::database::FIRST_ROLE_OID),
         Value::Int4(UTF8),
         text("c"),
         Value::Bool(false),
@@ -264,9 +264,9 @@ fn pg_database(scan: &Scan<'_>, rows: &mut Vec<Vec<Value>>) -> Result<()> {
     Ok(())
 }
 
-fn pg_tablespace(scan: &Scan<'_>, rows: &mut Vec<Vec<Value>>) -> Result<()> {
+fn pg_tablespace(_: &Scan<'_>, rows: &mut Vec<Vec<Value>>) -> Result<()> {
     for (oid, name) in [(DEFAULT_TABLESPACE, "pg_default"), (1664, "pg_global")] {
-        let owner = scan.role(crate::database::FIRST_ROLE);
+        let owner = Value::Oid(crate::database::FIRST_ROLE_OID);
         rows.push(vec![
             Value::Oid(oid),
             text(name),
@@ -301,7 +301,7 @@ pub(super) fn default_rights(env: &Env<'_>, kind: &str, owner: Oid) -> Result<Va
             return Err(SqlError::new(sqlstate::INVALID_PARAMETER_VALUE, message));
         }
     };
-    let name = match env.catalog.role_by_oid(owner) {
+    let name = match env.rights.role_by_oid(owner) {
         Some(role) => crate::names::quoted(&role.name),
         None if owner == DATABASE_OWNER => "pg_database_owner".to_owned(),
         None => owner.to_string(),

@@ -41,7 +41,7 @@ pub(super) fn rows(scan: &Scan<'_>, rows: &mut Vec<Vec<Value>>) {
         let mut own = types::type_row(Type::Record);
         own[0] = Value::Oid(row);
         own[1] = text(relation.name.clone());
-        (own[2], own[3]) = (Value::Oid(relation.namespace), scan.role(&relation.owner));
+        (own[2], own[3]) = (Value::Oid(relation.namespace), Value::Oid(relation.owner));
         (own[4], own[5]) = (Value::Int2(-1), Value::Bool(false));
         (own[6], own[7], own[8]) = (text("c"), text("C"), Value::Bool(false));
         (own[11], own[12], own[13]) = (Value::Oid(relation.oid), Value::Oid(0), Value::Oid(0));

@@ -48,9 +48,6 @@ pub(super) fn signal(env: &Env<'_>, pid: ValueRef<'_>, signal: Signal) -> Result
         env.notices.borrow_mut().push(notice);
         return Ok(Value::Bool(false));
     };
-    let own = env.rights.role(&env.options.user);
-    let target = env.rights.role(&other.user);
-    let target_oid = env.rights.role_oid(&other.user);
     let (verb, what, whose) = match signal {
         Signal::Cancel => ("cancel", "query", "query is being canceled"),
         Signal::Terminate => ("terminate", "process", "process is being terminated"),
@@ -59,11 +56,12 @@ pub(super) fn signal(env: &Env<'_>, pid: ValueRef<'_>, signal: Signal) -> Result
         let state = sqlstate::INSUFFICIENT_PRIVILEGE;
         Err(SqlError::new(state, message))
     };
-    if target.is_some_and(|role| role.superuser) && !own.is_some_and(|role| role.superuser) {
+    let is_superuser = |role| env.rights.is_superuser(role);
+    if is_superuser(other.role) && !is_superuser(env.acting.role) {
         return refused(format!("must be a superuser to {verb} superuser {what}"));
     }
-    let allowing = [target_oid, SIGNAL_BACKEND];
-    let has_rights_of = |role: Oid| env.rights.has_rights_of(&env.options.user, role);
+    let allowing = [other.role, SIGNAL_BACKEND];
+    let has_rights_of = |role: Oid| env.rights.has_rights_of(env.acting.role, role);
     if !allowing.into_iter().any(has_rights_of) {
         return refused(format!(
             "must be a member of the role whose {whose} or member of pg_signal_backend"

@@ -66,13 +66,13 @@ fn columns(
     each: &mut dyn FnMut(&Relation, &TableStatistics, &ColumnStatistics, &vellum_row::Column),
 ) {
     for relation in scan.catalog.relations() {
-        let user = &scan.env.options.user;
+        let user = scan.env.acting.role;
         let right = crate::roles::Rights::SELECT;
         let (Some(table), Some(known)) = (relation.table(), relation.runtime.statistics.get())
         else {
             continue;
         };
-        if !scan.catalog.allows(user, relation, right) {
+        if !scan.env.rights.allows(user, relation, right) {
             continue;
         }
         for column in table.schema.columns() {

@@ -282,7 +282,7 @@ pub(super) fn acl_of_type(scan: &Scan<'_>, own: &Relation) -> Value {
 fn user_type_row(scan: &Scan<'_>, own: &Relation, ty: Type) -> Vec<Value> {
     let mut row = type_row(ty);
     let (_, name) = catalog_name(scan.catalog, ty);
-    (row[1], row[2], row[3]) = (text(name), Value::Oid(own.namespace), scan.role(&own.owner));
+    (row[1], row[2], row[3]) = (text(name), Value::Oid(own.namespace), Value::Oid(own.owner));
     if let Type::Enum(_) = ty {
         row[31] = acl_of_type(scan, own);
         (row[5], row[6]) = (Value::Bool(true), text("e"));

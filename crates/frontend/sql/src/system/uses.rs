@@ -272,15 +272,15 @@ fn collation_sets(_: &Scan<'_>, rows: &mut Vec<Vec<Value>>) -> Result<()> {
 
 impl Scan<'_> {
     /// Whether the session's role may do what an owner may.
-    fn owns(&self, owner: &str) -> bool {
-        self.catalog.owns(&self.env.options.user, owner)
+    fn owns(&self, owner: Oid) -> bool {
+        self.env.rights.owns(self.env.acting.role, owner)
     }
 
     fn owns_type(&self, ty: Type) -> bool {
         let made = ty.enum_id().and_then(|id| self.catalog.relation(id.oid()));
         match made {
-            Some(made) => self.owns(&made.owner),
-            None => self.owns(crate::database::FIRST_ROLE),
+            Some(made) => self.owns(made.owner),
+            None => self.owns(crate::database::FIRST_ROLE_OID),
         }
     }
 
@@ -295,7 +295,7 @@ impl Scan<'_> {
 
 /// Columns that were generated of others.
 fn column_column_usage(scan: &Scan<'_>, rows: &mut Vec<Vec<Value>>) -> Result<()> {
-    for relation in scan.user_relations().filter(|own| scan.owns(&own.owner)) {
+    for relation in scan.user_relations().filter(|own| scan.owns(own.owner)) {
         let Some(table) = relation.table() else {
             continue;
         };
@@ -325,7 +325,7 @@ fn column_domain_usage(scan: &Scan<'_>, rows: &mut Vec<Vec<Value>>) -> Result<()
         for (number, name, ..) in scan.columns(relation) {
             let found = domains.iter().find(|(own, _)| *own == number);
             let domain = found.and_then(|(_, domain)| scan.catalog.relation(*domain));
-            if let Some(domain) = domain.filter(|domain| scan.owns(&domain.owner)) {
+            if let Some(domain) = domain.filter(|domain| scan.owns(domain.owner)) {
                 let mut row = scan.place(domain).to_vec();
                 row.extend(scan.place(relation));
                 row.push(text(name));
@@ -361,7 +361,7 @@ fn domain_udt_usage(scan: &Scan<'_>, rows: &mut Vec<Vec<Value>>) -> Result<()> {
         // Over another domain: that one.
         let base = scan.catalog.relation(domain.base);
         let mut row = match base {
-            Some(base) if scan.owns(&base.owner) => scan.place(base).to_vec(),
+            Some(base) if scan.owns(base.owner) => scan.place(base).to_vec(),
             None if scan.owns_type(domain.ty) => {
                 let (schema, own) = catalog_name(scan.catalog, domain.ty);
                 vec![database(), text(schema), text(own)]
@@ -402,7 +402,7 @@ fn reads_of_views(scan: &Scan<'_>, mut each: impl FnMut(&Relation, &Relation, &[
         for (read, columns) in scan.env.view_columns_read(relation, view) {
             let read = scan.catalog.relation(read);
             let read = read.filter(|read| !matches!(read.kind, Kind::Sequence(_)));
-            if let Some(read) = read.filter(|read| scan.owns(&read.owner)) {
+            if let Some(read) = read.filter(|read| scan.owns(read.owner)) {
                 each(relation, read, &columns);
             }
         }

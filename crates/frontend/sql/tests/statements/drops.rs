@@ -345,3 +345,24 @@ fn regress_a_primary_key_is_kept_by_views_that_group_by_it() {
     client.ok("insert into r values (1); select * from other");
     assert_eq!(client.state("select * from v"), "42P01");
 }
+
+/// Symptom: the key stood on whichever index came first, and the one that it was made on could be dropped beside it.
+#[test]
+fn regress_a_foreign_key_stands_on_the_index_that_was_there_when_it_was_made() {
+    let mut client = Client::new();
+    client.ok("create table t (a int, b int not null, constraint one unique (b)); create table r (x int references t (b))");
+    client.ok("alter table t add constraint two unique (b); alter table t add constraint own primary key (b)");
+    let index = "select conindid::regclass from pg_constraint where conname = 'r_x_fkey'";
+    assert_eq!(client.ok(index), "one");
+    let error = client.failure("alter table t drop constraint one");
+    assert_eq!(error.sqlstate().to_string(), "2BP01");
+    client.ok("alter table t drop constraint two; alter table t drop constraint own");
+    client.ok("alter table t add constraint own primary key (b); insert into t values (1, 1); insert into r values (1)");
+    assert_eq!(client.state("insert into r values (2)"), "23503");
+    let heard = client.hear("alter table t drop constraint one cascade");
+    assert_eq!(
+        heard.notices,
+        ["drop cascades to constraint r_x_fkey on table r"]
+    );
+    client.ok("insert into r values (2)");
+}

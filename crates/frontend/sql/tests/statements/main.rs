@@ -56,6 +56,7 @@ mod portals;
 mod promoted;
 mod protocol;
 mod queries;
+mod renamed_roles;
 mod roles;
 mod roles_dropped;
 mod sequences;

@@ -161,3 +161,55 @@ fn regress_a_relation_that_others_have_come_to_read_is_not_dropped() {
         }
     }
 }
+
+/// Symptom: what others had made of the label went on saying it, and was `22P02` from then on.
+#[test]
+fn regress_a_label_that_others_have_come_to_say_is_not_called_otherwise() {
+    for (made, says) in [
+        ("create table ch (e mood default 'a', x int)", true),
+        ("create table ch (e mood check (e <> 'a'))", true),
+        (
+            "create table ch (t text, e mood generated always as ('a'::mood) stored)",
+            true,
+        ),
+        ("create view v as select * from t where e = 'a'", true),
+        (
+            "create view v as select * from t; alter view v alter e set default 'a'",
+            true,
+        ),
+        ("alter table t alter e set default 'a'", true),
+        ("create domain d as mood default 'a'", true),
+        ("create domain d as mood check (value > 'a')", true),
+        (
+            "create table ch (e mood default 'b', n text default 'a')",
+            false,
+        ),
+        ("create index on t (e) where e = 'a'", false),
+        (
+            "create view v as select * from t where e = 'b' or n = 'a'",
+            false,
+        ),
+    ] {
+        let database = database();
+        let (mut a, mut b) = (Client::of(&database), Client::of(&database));
+        a.ok("create type mood as enum ('a', 'b'); create table t (e mood, n text)");
+        a.ok(BEGIN);
+        b.ok(made);
+        let change = "alter type mood rename value 'a' to 'z'";
+        if says {
+            assert_eq!(a.state(change), "40001", "{made}");
+            a.ok("rollback");
+            a.ok(change);
+        } else {
+            a.ok(change);
+            a.ok("commit");
+        }
+        for relation in ["t", "ch", "v"] {
+            if b.ok(&format!("select to_regclass('{relation}')")) != "~" {
+                b.ok(&format!("insert into {relation} default values"));
+                b.ok(&format!("select * from {relation}"));
+            }
+        }
+        b.ok("select 'z'::mood");
+    }
+}

@@ -353,3 +353,37 @@ fn hundreds_of_thousands_of_bit_strings_are_read_in_a_moment() {
     let (state, _) = client.fails(&format!("select {all}"));
     assert_eq!(state, "0A000", "there is no such type yet");
 }
+
+/// Symptom: `0A000`.
+#[test]
+fn regress_what_a_view_reads_beside_a_table_of_its_name_can_be_called_otherwise() {
+    let reads = [
+        "select a1.t.x, b1.t.y from a1.t join b1.t on a1.t.x = b1.t.x",
+        "select x1, y from (select a1.t.x as x1 from a1.t) s, b1.t where b1.t.x = s.x1",
+        "select a1.t.x, (select b1.t.y from b1.t where b1.t.x = a1.t.x) from a1.t",
+    ];
+    let changes = [
+        "alter table b1.t rename column x to z",
+        "alter table b1.t rename to u",
+        "alter schema b1 rename to c1",
+        "alter table b1.t set schema a2",
+        "alter table a1.t rename to t_1",
+        "alter table a1.t rename x to y",
+    ];
+    for query in reads {
+        for change in changes {
+            let mut client = Client::new();
+            client.ok("create schema a1; create schema b1; create schema a2; create table a1.t (x int); create table b1.t (x int, y int)");
+            client.ok("insert into a1.t values (1), (2); insert into b1.t values (1, 10), (3, 30)");
+            client.ok(&format!("create view v as {query}"));
+            let before = client.ok("select * from v order by 1");
+            client.ok(change);
+            assert_eq!(
+                client.ok("select * from v order by 1"),
+                before,
+                "{query}; {change}"
+            );
+            client.ok("create view w as select * from v; drop view w");
+        }
+    }
+}

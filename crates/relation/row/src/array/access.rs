@@ -182,9 +182,13 @@ impl ArrayRef<'_> {
 /// # Errors
 /// `22000` for an array of several dimensions, `22003` for a subscript that there is not.
 pub fn prepend(array: ArrayRef<'_>, item: Value) -> Result<Array> {
-    let shape = [longer(array)?];
+    let shape = longer(array)?;
+    // The element has the subscript below the first before the subscripts are put back.
+    if shape.lower == i32::MIN {
+        return Err(SqlError::new(SqlState::of("22003"), "integer out of range"));
+    }
     let items: Vec<Value> = [item].into_iter().chain(array.items()).collect();
-    Array::counted(array.element(), &shape, &items)
+    Array::counted(array.element(), &[shape], &items)
 }
 
 /// The elements of an array that goes with them, made one by one.

@@ -24,7 +24,7 @@ pub(in crate::catalog) fn table_with(indexes: Vec<Index>) -> Relation {
         oid: 7,
         namespace: 2200,
         name: "t".into(),
-        owner: "v".into(),
+        owner: 16_390,
         generation: 1,
         runtime: Arc::default(),
         acl: None,
@@ -33,12 +33,63 @@ pub(in crate::catalog) fn table_with(indexes: Vec<Index>) -> Relation {
     }
 }
 
+/// No role but `ann` is there beside the first one.
+fn role(name: &str) -> Oid {
+    if name == "ann" { 16_390 } else { 10 }
+}
+
+fn decoded(bytes: &[u8]) -> Option<Relation> {
+    decode_relation(7, bytes, &role)
+}
+
+/// A row as earlier builds wrote it, with its owner's name.
+fn with_name(value: &[u8], head: usize, name: &str) -> Vec<u8> {
+    let mut earlier = vec![value[0] & !OWNED];
+    earlier.extend_from_slice(&value[1..head]);
+    put_text(&mut earlier, name);
+    earlier.extend_from_slice(&value[head + 4..]);
+    earlier
+}
+
+#[test]
+fn owners_that_were_kept_by_name_are_found_and_written_anew() {
+    let relation = table_with(vec![partial()]);
+    let bytes = encode_relation(&relation).unwrap();
+    // Version, kind, schema, and a name of one letter.
+    let earlier = with_name(&bytes, 11, "ann");
+    assert_eq!(decoded(&earlier).unwrap().owner, 16_390);
+    assert_eq!(owned_by_oid(&earlier, true, &role).unwrap(), bytes);
+    assert_eq!(owned_by_oid(&bytes, true, &role), None);
+    let of_nobody = with_name(&bytes, 11, "bob");
+    assert_eq!(decoded(&of_nobody).unwrap().owner, 10);
+    for length in 0..earlier.len() {
+        assert!(decoded(&earlier[..length]).is_none(), "{length}");
+        let _ = owned_by_oid(&earlier[..length], true, &role);
+    }
+    let namespace = Namespace {
+        oid: 16_400,
+        name: "s".into(),
+        owner: 16_390,
+        acl: None,
+    };
+    let bytes = encode_namespace(&namespace);
+    let earlier = with_name(&bytes, 6, "ann");
+    for row in [&bytes, &earlier] {
+        let read = decode_namespace(16_400, row, &role).unwrap();
+        assert_eq!(read, namespace);
+    }
+    assert_eq!(owned_by_oid(&earlier, false, &role).unwrap(), bytes);
+    assert_eq!(owned_by_oid(&bytes, false, &role), None);
+}
+
 #[test]
 fn rows_of_a_later_version_are_told_from_damaged_ones() {
     let mut row = encode_relation(&table_with(Vec::new())).unwrap();
     assert!(!is_newer(&row) && !is_newer(&[]) && !is_newer(&[0]));
-    row[0] = VERSIONS.end() + 1;
-    assert!(is_newer(&row) && decode_relation(7, &row).is_none());
+    for owned in [0, OWNED] {
+        row[0] = (VERSIONS.end() + 1) | owned;
+        assert!(is_newer(&row) && decoded(&row).is_none());
+    }
 }
 
 /// A unique index.
@@ -87,7 +138,7 @@ fn index_bytes(relation: &Relation) -> Vec<u8> {
 }
 
 fn read_back(bytes: &[u8]) -> Vec<Arc<Index>> {
-    let relation = decode_relation(7, bytes).unwrap();
+    let relation = decoded(bytes).unwrap();
     relation.table().unwrap().indexes.clone()
 }
 
@@ -95,7 +146,7 @@ fn read_back(bytes: &[u8]) -> Vec<Arc<Index>> {
 fn indexes_of_columns_alone_are_written_as_before() {
     let plain = index(vec![IndexColumn::ascending(ColumnId(2))]);
     let relation = table_with(vec![plain]);
-    assert_eq!(encode_relation(&relation).unwrap()[0], VERSION);
+    assert_eq!(encode_relation(&relation).unwrap()[0], VERSION | OWNED);
     let expected = [
         &[1, 0, 0, 0, 9, 0, 0, 0, 1, 0, 0, 0, b'i', 1, 0, 0, 0, b's'][..],
         &[1, 0, 0, 0, 2, 0, 0, 1, 0, 0, 0, 0],
@@ -110,7 +161,7 @@ fn indexes_of_columns_alone_are_written_as_before() {
 fn expressions_predicates_and_included_columns_are_read_back() {
     let relation = table_with(vec![partial()]);
     let bytes = encode_relation(&relation).unwrap();
-    assert_eq!(bytes[0], VERSION_WITH_PARTS);
+    assert_eq!(bytes[0], VERSION_WITH_PARTS | OWNED);
     let expected = [
         &[1, 0, 0, 0, 9, 0, 0, 0, 1, 0, 0, 0, b'i', 1, 0, 0, 0, b's'][..],
         &[2, 0, 0, 0, 0, 0, 3, 8, 0, 0, 0],
@@ -125,7 +176,7 @@ fn expressions_predicates_and_included_columns_are_read_back() {
     assert_eq!(read[0].include, [ColumnId(1)]);
     assert!(read[0].unique && !read[0].nulls_distinct);
     for length in 0..bytes.len() {
-        let cut = decode_relation(7, &bytes[..length]);
+        let cut = decoded(&bytes[..length]);
         assert!(cut.is_none(), "{length} bytes of {}", bytes.len());
     }
 }
@@ -154,8 +205,8 @@ fn the_timing_of_constraints_is_read_back() {
     }
     let expected = table.foreign_keys.clone();
     let bytes = encode_relation(&relation).unwrap();
-    assert_eq!(bytes[0], VERSION_WITH_TIMING);
-    let read = decode_relation(7, &bytes).unwrap();
+    assert_eq!(bytes[0], VERSION_WITH_TIMING | OWNED);
+    let read = decoded(&bytes).unwrap();
     let table = read.table().unwrap();
     assert_eq!(table.foreign_keys, expected);
     assert_eq!(table.indexes[0].timing, Timing::Deferred);
@@ -172,16 +223,16 @@ fn views_without_options_are_written_as_before_and_others_are_read_back() {
     };
     let mut relation = table_with(Vec::new());
     relation.kind = Kind::View(view.clone());
-    assert_eq!(encode_relation(&relation).unwrap()[0], VERSION);
+    assert_eq!(encode_relation(&relation).unwrap()[0], VERSION | OWNED);
     view.options = vec!["check_option=local".into()];
     view.defaults = vec![(1, "7 + 1".into())];
     relation.kind = Kind::View(view.clone());
     let bytes = encode_relation(&relation).unwrap();
-    assert_eq!(bytes[0], VERSION_WITH_DOMAINS);
-    let read = decode_relation(7, &bytes).unwrap();
+    assert_eq!(bytes[0], VERSION_WITH_DOMAINS | OWNED);
+    let read = decoded(&bytes).unwrap();
     assert!(matches!(read.kind, Kind::View(read) if read == view));
     for length in 0..bytes.len() {
-        let cut = decode_relation(7, &bytes[..length]);
+        let cut = decoded(&bytes[..length]);
         assert!(cut.is_none(), "{length} bytes of {}", bytes.len());
     }
 }
@@ -199,8 +250,8 @@ fn methods_classes_and_options_are_read_back() {
     table.options = vec!["fillfactor=70".into(), "parallel_workers=2".into()];
     let options = table.options.clone();
     let bytes = encode_relation(&relation).unwrap();
-    assert_eq!(bytes[0], VERSION_WITH_OPTIONS);
-    let read = decode_relation(7, &bytes).unwrap();
+    assert_eq!(bytes[0], VERSION_WITH_OPTIONS | OWNED);
+    let read = decoded(&bytes).unwrap();
     let table = read.table().unwrap();
     assert_eq!(table.options, options);
     let index = &table.indexes[0];
@@ -209,7 +260,7 @@ fn methods_classes_and_options_are_read_back() {
         (Method::Gin, &own.columns, &own.options)
     );
     for length in 0..bytes.len() {
-        let cut = decode_relation(7, &bytes[..length]);
+        let cut = decoded(&bytes[..length]);
         assert!(cut.is_none(), "{length} bytes of {}", bytes.len());
     }
 }
@@ -254,8 +305,8 @@ fn what_is_marked_and_switched_off_is_read_back() {
     }
     let expected = table.foreign_keys.clone();
     let bytes = encode_relation(&relation).unwrap();
-    assert_eq!(bytes[0], VERSION_WITH_MARKS);
-    let read = decode_relation(7, &bytes).unwrap();
+    assert_eq!(bytes[0], VERSION_WITH_MARKS | OWNED);
+    let read = decoded(&bytes).unwrap();
     assert_eq!(read.column_acls, relation.column_acls);
     let table = read.table().unwrap();
     assert_eq!(table.foreign_keys, expected);
@@ -267,7 +318,7 @@ fn what_is_marked_and_switched_off_is_read_back() {
     );
     assert!(index.marks.identity && index.unique);
     for length in 0..bytes.len() {
-        let cut = decode_relation(7, &bytes[..length]);
+        let cut = decoded(&bytes[..length]);
         assert!(cut.is_none(), "{length} bytes of {}", bytes.len());
     }
 }
@@ -275,7 +326,7 @@ fn what_is_marked_and_switched_off_is_read_back() {
 #[test]
 fn collations_are_read_back_and_others_are_written_as_before() {
     let mut relation = table_with(Vec::new());
-    assert_eq!(encode_relation(&relation).unwrap()[0], VERSION);
+    assert_eq!(encode_relation(&relation).unwrap()[0], VERSION | OWNED);
     let Kind::Table(table) = &mut relation.kind else {
         panic!("a table");
     };
@@ -284,14 +335,14 @@ fn collations_are_read_back_and_others_are_written_as_before() {
     table.set_collation(ColumnId(1), Some(950));
     table.set_collation(ColumnId(2), None);
     let bytes = encode_relation(&relation).unwrap();
-    assert_eq!(bytes[0], VERSION_WITH_COLLATIONS);
-    let read = decode_relation(7, &bytes).unwrap();
+    assert_eq!(bytes[0], VERSION_WITH_COLLATIONS | OWNED);
+    let read = decoded(&bytes).unwrap();
     let read = read.table().unwrap();
     assert_eq!(read.collations, [(ColumnId(1), 950)]);
     assert_eq!(read.collation_of(ColumnId(1)), Some(950));
     assert_eq!(read.collation_of(ColumnId(2)), None);
     for length in 0..bytes.len() {
-        let cut = decode_relation(7, &bytes[..length]);
+        let cut = decoded(&bytes[..length]);
         assert!(cut.is_none(), "{length} bytes of {}", bytes.len());
     }
 }
