@@ -236,21 +236,9 @@ impl Binder<'_> {
         let returned = self.returning(insert.returning.as_deref());
         let tells_xmax = self.tells_xmax.take().unwrap_or_default();
         let (returning, output) = returned?;
-        let updates = conflict.as_ref().map(|conflict| &conflict.action);
-        let touched: Vec<usize> = match updates {
-            Some(ConflictAction::Update { assignments, .. }) => {
-                let computed = rules.generated.iter().map(|(at, _)| *at);
-                assignments
-                    .iter()
-                    .map(|(at, _)| *at)
-                    .chain(computed)
-                    .collect()
-            }
-            _ => Vec::new(),
-        };
-        let keys = self.foreign_tables_of(&relation, &touched, true)?;
         let as_given = rules.generated.is_empty() && is_as_given(&source, &columns);
         let insert = Insert {
+            keys: self.foreign_tables_of_insert(&relation, conflict.as_ref(), &rules)?,
             shape,
             source,
             columns,
@@ -258,7 +246,6 @@ impl Binder<'_> {
             rules,
             conflict,
             tells_xmax,
-            keys,
             returning,
         };
         Ok((insert, output))
@@ -569,21 +556,14 @@ impl Binder<'_> {
         rules.options = self.check_options(&goal)?;
         rules.give(assignments.iter().map(|(at, _)| *at));
         let (returning, output) = self.returning(update.returning.as_deref())?;
-        let computed = rules.generated.iter().map(|(at, _)| *at);
-        let touched: Vec<usize> = assignments
-            .iter()
-            .map(|(at, _)| *at)
-            .chain(computed)
-            .collect();
-        let keys = self.foreign_tables_of(&relation, &touched, false)?;
         let update = Update {
+            keys: self.foreign_tables_of(&relation, (&assignments, &rules), false)?,
             shape: Arc::new(Shape::of(&relation)?),
             access,
             filter,
             joined,
             assignments,
             rules,
-            keys,
             returning,
         };
         Ok((update, output))

@@ -1,6 +1,6 @@
 //! Foreign keys as a change of rows meets them.
 
-use super::Rules;
+use super::{Conflict, ConflictAction, Rules};
 use crate::bind::Binder;
 use crate::catalog::{Action, ForeignKey, Oid, Relation, Storage, SwitchedOff, Timing};
 use crate::error::{Result, SqlError};
@@ -171,7 +171,24 @@ impl Foreign {
 }
 
 impl Binder<'_> {
-    /// The same for a statement that inserts rows or not, and touches these columns of rows that are there, and no others. Where no key that others refer to is among them nothing
+    /// The same for an INSERT.
+    ///
+    /// # Errors
+    /// As [`Binder::foreign_tables`].
+    pub(super) fn foreign_tables_of_insert(
+        &mut self,
+        relation: &Arc<Relation>,
+        conflict: Option<&Conflict>,
+        rules: &Rules,
+    ) -> Result<ForeignTables> {
+        let assigned = match conflict.map(|conflict| &conflict.action) {
+            Some(ConflictAction::Update { assignments, .. }) => &assignments[..],
+            _ => &[],
+        };
+        self.foreign_tables_of(relation, (assigned, rules), true)
+    }
+
+    /// The same for a statement that inserts rows or not, and assigns to these columns of rows that are there, and no others. Where no key that others refer to is among them nothing
     /// follows from it, and tables that it does not look into are no targets: who empties or alters one of them is in nobody's way.
     ///
     /// # Errors
@@ -179,9 +196,13 @@ impl Binder<'_> {
     pub(super) fn foreign_tables_of(
         &mut self,
         relation: &Arc<Relation>,
-        touched: &[usize],
+        (assignments, rules): (&[(usize, Expr)], &Rules),
         inserts: bool,
     ) -> Result<ForeignTables> {
+        let mut touched: Vec<usize> = assignments.iter().map(|(at, _)| *at).collect();
+        if !touched.is_empty() {
+            touched.extend(rules.generated.iter().map(|(at, _)| *at));
+        }
         let mut tables = ForeignTables::default();
         let Some(table) = relation.table() else {
             return Ok(tables);

@@ -43,7 +43,7 @@ const DENIED: [&str; 40] = [
     "with w as (delete from sc.t returning id) select * from w",
     "merge into sc.t using (values (1)) as s (id) on t.id = s.id when matched then delete",
     "select * from sc.t for update",
-    "lock table sc.t",
+    "lock table sc.t; select 1",
     "copy sc.t from stdin",
     "copy (delete from sc.t returning id) to stdout",
     "alter type sc.mood add value 'b'",
