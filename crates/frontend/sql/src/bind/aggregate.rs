@@ -615,6 +615,8 @@ impl Binder<'_> {
             // There is none of varchar and of name, which are text as well.
             (K::Minimum | K::Maximum, Type::Varchar | Type::Name) => Type::Text,
             (K::Minimum | K::Maximum, Type::Cidr) => Type::Inet,
+            // Nor of oids by other names.
+            (K::Minimum | K::Maximum, ty) if ty.is_reg() => Type::Oid,
             (K::Minimum | K::Maximum, ty) if ty.is_orderable() && has_ends(ty) => ty,
             (K::Sum, Type::Int2 | Type::Int4) => Type::Int8,
             (K::Sum | K::Average, Type::Int8 | Type::Numeric) => Type::Numeric,
@@ -640,7 +642,9 @@ impl Binder<'_> {
             (K::Sum | K::Average | K::Spread(_), Type::Numeric) => Type::Numeric,
             (K::Sum | K::Average, Type::Int8) => Type::Int8,
             (K::Sum | K::Average | K::Spread(_), Type::Float8) => Type::Float8,
-            (K::Minimum | K::Maximum, Type::Text | Type::Inet) if ty != result => result,
+            (K::Minimum | K::Maximum, Type::Text | Type::Inet | Type::Oid) if ty != result => {
+                result
+            }
             _ => return Ok((expr, ty, result)),
         };
         let bound = Bound::new(expr, ty);

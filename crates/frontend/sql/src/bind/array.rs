@@ -614,6 +614,17 @@ impl Binder<'_> {
             return self.reg_array(text, element.ty()).map(Some);
         }
         let is_text = |ty: Type| ty.category() == 'S';
+        if let Type::Array(element) = ty
+            && element.ty().is_reg()
+            && (from_text || from.and_then(Type::element).is_some_and(is_text))
+            && !matches!(bound.expr, Expr::Const(Value::Null))
+        {
+            // Each is looked up.
+            let names = Type::Text.array();
+            let names = self.coerce(bound.clone(), names, Typmod::NONE, CastContext::Explicit)?;
+            let oids = call(CatalogFunction::RegOf(element.ty()), vec![names]);
+            return Ok(Some(oids));
+        }
         let Some(own) = from.filter(|_| context != CastContext::Implicit) else {
             return Ok(None);
         };

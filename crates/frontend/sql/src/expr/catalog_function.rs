@@ -120,7 +120,7 @@ pub(crate) enum CatalogFunction {
     ViewDefinition,
     /// `to_regclass` and its like: null for a name that stands for nothing.
     ToReg(Type),
-    /// A cast from text to one of these types.
+    /// A cast from text to one of these types, or of an array of texts.
     RegOf(Type),
     /// A cast of one of these types to text, or of an array of it.
     RegText(Type),

@@ -18,7 +18,7 @@ use crate::plan::Surroundings;
 use crate::session::Env;
 use crate::sqlstate;
 use std::net::SocketAddr;
-use vellum_row::{Array, Inet, Type, Value, ValueRef, output};
+use vellum_row::{Array, ArrayRef, Inet, Type, Value, ValueRef, output};
 
 /// Runs a function for a session.
 ///
@@ -161,7 +161,10 @@ pub(crate) fn ask(env: &Env<'_>, function: F, arguments: &[Value]) -> Result<Val
                 found => found?.map_or(Value::Null, Value::Oid),
             },
         },
-        F::RegOf(ty) => Value::Oid(reg(env, ty, text(0))?),
+        F::RegOf(ty) => match value(0) {
+            ValueRef::Array(names) => oids_named(env, ty, names)?,
+            _ => Value::Oid(reg(env, ty, text(0))?),
+        },
         F::RegText(ty) => match value(0) {
             ValueRef::Array(oids) => {
                 let names = oids.map(Type::Text, |oid| {
@@ -340,6 +343,20 @@ fn looked_at<'e>(env: &'e Env<'_>, ty: Type, name: &str) -> Result<Surroundings<
 pub(super) fn reg(env: &Env<'_>, ty: Type, text: &str) -> Result<Oid> {
     looked_at(env, ty, text)?;
     parse_reg(env, ty, text)?.ok_or_else(|| no_such(ty, text))
+}
+
+/// The oids of an array of names.
+fn oids_named(env: &Env<'_>, ty: Type, names: ArrayRef<'_>) -> Result<Value> {
+    let mut oids = Vec::with_capacity(names.len());
+    for name in names.items() {
+        oids.push(match name.as_ref().as_str() {
+            Some(name) => Value::Oid(reg(env, ty, name)?),
+            None => Value::Null,
+        });
+    }
+    let mut oids = oids.into_iter();
+    let array = names.map(ty, |_| Ok(oids.next().unwrap_or(Value::Null)))?;
+    Ok(Value::Array(array))
 }
 
 fn serial_sequence(env: &Env<'_>, table: &str, column: &str) -> Result<Value> {
