@@ -370,7 +370,12 @@ impl Binder<'_> {
                 pattern,
                 escape_char,
             } => {
-                let mut arguments = vec![self.expr(expr)?, self.expr(pattern)?];
+                let mut operand = self.expr(expr)?;
+                if operand.ty == Some(Type::Char) {
+                    // Its blanks count, as they do for `~`.
+                    operand.ty = Some(Type::Text);
+                }
+                let mut arguments = vec![operand, self.expr(pattern)?];
                 if let Some(escape) = escape_char {
                     arguments.push(self.value(&escape.value)?);
                 }

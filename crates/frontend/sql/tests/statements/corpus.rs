@@ -153,6 +153,7 @@ corpus!(
     oid_names,
     outer_groups,
     outer_types,
+    padded_patterns,
     parameters,
     patterns,
     pgcrypto,
