@@ -148,6 +148,7 @@ corpus!(
     moments,
     name_edges,
     networks,
+    nullif,
     nulls_distinct,
     odd_types,
     oid_names,
