@@ -23,6 +23,7 @@ mod fetch;
 mod fragment;
 mod groups;
 mod height;
+mod infix;
 mod joins;
 mod literal;
 mod locks;

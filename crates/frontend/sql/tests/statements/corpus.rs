@@ -152,6 +152,7 @@ corpus!(
     nulls_distinct,
     odd_types,
     oid_names,
+    operand_forms,
     outer_groups,
     outer_types,
     padded_patterns,
