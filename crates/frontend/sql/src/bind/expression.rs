@@ -171,11 +171,15 @@ impl Binder<'_> {
                     });
                 }
                 // The first comparison decides of parameters before the other bound is met, which may compute with them.
-                let (operand, low) = (self.expr(expr)?, self.expr(low)?);
+                let operand = self.expr(expr)?;
+                let collated = self.collations.last;
+                let low = self.expr(low)?;
+                self.check_compared(collated)?;
                 let first = self.copied(&operand)?;
                 let from = self.binary(&BinaryOperator::GtEq, first, low)?;
                 let (operand, high) = (self.again(&operand), self.expr(high)?);
                 let to = self.binary(&BinaryOperator::LtEq, operand, high)?;
+                self.check_compared(collated)?;
                 let both = Expr::And([from.expr, to.expr].into());
                 bool_of(if *negated {
                     Expr::Not(Box::new(both))
@@ -651,12 +655,14 @@ impl Binder<'_> {
         let mut items = Vec::with_capacity(list.len());
         for item in list {
             items.push(self.expr(item)?);
+        let collated = self.collations.last;
         }
         let mut all = items.clone();
         all.push(operand.clone());
         if let Some(Type::Array(_)) = operand.ty {
             // Arrays are compared with the items one by one: they have to be of one type.
             let mut types = items.iter().filter_map(|item| item.ty);
+        Self::check_listed(collated, &items, &collations)?;
             if let Some(odd) = types.find(|ty| Some(*ty) != operand.ty) {
                 return Err(self.no_operator("=", operand.ty, Some(odd)));
             }

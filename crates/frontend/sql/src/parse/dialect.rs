@@ -290,6 +290,9 @@ impl Dialect for Bounded {
         if let Some(subquery) = bracketed_subquery(parser) {
             return Some(subquery);
         }
+        if let Some(call) = infix::collation_for(parser) {
+            return Some(call);
+        }
         if is_word(&parser.peek_token_ref().token, "values")
             && parser.peek_nth_token_ref(1).token == Token::LParen
         {
@@ -441,8 +444,9 @@ impl Dialect for Bounded {
             }));
         }
         let like = self.prec_value(Precedence::Like);
-        let own =
-            infix::in_list(parser, expr).or_else(|| infix::escaped(parser, expr, like));
+        let own = infix::collate(parser, expr)
+            .or_else(|| infix::in_list(parser, expr))
+            .or_else(|| infix::escaped(parser, expr, like));
         if let Some(own) = own {
             return Some(own.and_then(|own| {
                 self.spend(expr.to_string().len() as u64 / BYTES_COPIED)?;

@@ -1,5 +1,5 @@
-//! Operators behind their first operand that the parser does not read with all operands that PostgreSQL takes: `IN ((SELECT …), …)`, LIKE and SIMILAR TO with an
-//! ESCAPE that is no plain literal.
+//! Operators behind their first operand that the parser does not read, or not with all operands that PostgreSQL takes: COLLATE behind a cast or another COLLATE,
+//! `IN ((SELECT …), …)`, LIKE and SIMILAR TO with an ESCAPE that is no plain literal; and COLLATION FOR, which is a call.
 
 use super::dialect::{is_word, keyword};
 use sqlparser::ast::{
@@ -70,6 +70,44 @@ pub(super) fn goes_on(token: &Token) -> bool {
         "fetch",
     ];
     words.iter().any(|word| is_word(token, word))
+}
+
+/// `COLLATION FOR (x)`.
+pub(super) fn collation_for(parser: &mut Parser<'_>) -> Option<Result<Expr, ParserError>> {
+    let first = parser.peek_token_ref();
+    if !is_word(&first.token, "collation") {
+        return None;
+    }
+    let span = first.span;
+    let [word, open] = [1, 2].map(|at| &parser.peek_nth_token_ref(at).token);
+    if !is_word(word, "for") || *open != Token::LParen {
+        return None;
+    }
+    for _ in 0..3 {
+        parser.advance_token();
+    }
+    let operand = parser.parse_expr();
+    Some(operand.and_then(|operand| {
+        parser.expect_token(&Token::RParen)?;
+        let name = Ident::with_span(span, "pg_collation_for");
+        Ok(call(name, vec![operand]))
+    }))
+}
+
+/// `x COLLATE name`, where the parser has not read it with what stands in front.
+pub(super) fn collate(
+    parser: &mut Parser<'_>,
+    operand: &Expr,
+) -> Option<Result<Expr, ParserError>> {
+    if keyword(&parser.peek_token_ref().token) != Keyword::COLLATE {
+        return None;
+    }
+    parser.advance_token();
+    let collation = parser.parse_object_name(false);
+    Some(collation.map(|collation| Expr::Collate {
+        expr: Box::new(operand.clone()),
+        collation,
+    }))
 }
 
 /// `x [NOT] IN ((SELECT …), …)`: a list whose first item begins with a query, which the parser takes for all of it.

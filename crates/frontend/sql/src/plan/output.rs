@@ -98,6 +98,7 @@ impl Binder<'_> {
                 origin: self.origin(&bound.expr),
                 domain: self.domain_of(&bound.expr),
                 collation: collated.of_column(bound.ty.unwrap_or(Type::Text)),
+                collated: collated.is_said(),
             });
             output.push(bound.expr);
         }
@@ -154,6 +155,7 @@ impl Binder<'_> {
                 origin: self.origin(&column.expr),
                 domain: self.domain_of(&column.expr),
                 collation: self.collated_column(&column.expr).of_column(column.ty),
+                collated: false,
             });
             output.push(column.expr);
         }

@@ -326,6 +326,7 @@ impl Binder<'_> {
         Ok((out, columns))
     }
 
+                collated: false,
     fn select(
         &mut self,
         select: &ast::Select,

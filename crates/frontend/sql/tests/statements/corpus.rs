@@ -105,6 +105,7 @@ corpus!(
     changes,
     client_forms,
     code,
+    collate_forms,
     collations,
     compared_rows,
     corners,
