@@ -11,6 +11,7 @@ use super::near::{decides, tells_more};
 use super::operator::{no_unary_operator, several_operators};
 use super::place::start_of;
 use super::row::{null_test, query_of, row_of, rows_of};
+use super::star::{no_expansion, star_of};
 use super::types::{folded, folded_before, interval_modifier, object_name};
 use super::window::needs_window;
 use super::{Binder, Bound, TableName};
@@ -178,8 +179,8 @@ impl Binder<'_> {
                 let first = self.copied(&operand)?;
                 let from = self.binary(&BinaryOperator::GtEq, first, low)?;
                 let (operand, high) = (self.again(&operand), self.expr(high)?);
-                let to = self.binary(&BinaryOperator::LtEq, operand, high)?;
                 self.check_compared(collated)?;
+                let to = self.binary(&BinaryOperator::LtEq, operand, high)?;
                 let both = Expr::And([from.expr, to.expr].into());
                 bool_of(if *negated {
                     Expr::Not(Box::new(both))
@@ -281,6 +282,8 @@ impl Binder<'_> {
                 compare_op,
                 right,
             } => self.quantified(left, compare_op, right, Quantifier::All),
+            E::QualifiedWildcard(table, _) => self.star_row(table),
+            E::CompoundFieldAccess { .. } if star_of(node).is_some() => Err(no_expansion()),
             E::CompoundFieldAccess { root, access_chain } => self.subscript(root, access_chain),
             // Which one it is of is noted where it is bound.
             E::Collate { expr, .. } => self.expr(expr),
@@ -652,17 +655,19 @@ impl Binder<'_> {
 
     fn in_list(&mut self, operand: &ast::Expr, list: &[ast::Expr], negated: bool) -> Result<Bound> {
         let operand = self.expr(operand)?;
+        let collated = self.collations.last;
         let mut items = Vec::with_capacity(list.len());
+        let mut collations = Vec::with_capacity(list.len());
         for item in list {
             items.push(self.expr(item)?);
-        let collated = self.collations.last;
+            collations.push(self.collations.last);
         }
+        Self::check_listed(collated, &items, &collations)?;
         let mut all = items.clone();
         all.push(operand.clone());
         if let Some(Type::Array(_)) = operand.ty {
             // Arrays are compared with the items one by one: they have to be of one type.
             let mut types = items.iter().filter_map(|item| item.ty);
-        Self::check_listed(collated, &items, &collations)?;
             if let Some(odd) = types.find(|ty| Some(*ty) != operand.ty) {
                 return Err(self.no_operator("=", operand.ty, Some(odd)));
             }

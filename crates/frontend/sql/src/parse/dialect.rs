@@ -5,7 +5,7 @@
 //! expressions that are begun are counted; a text that begins far more of them than it has tokens is refused.
 
 use super::infix::{self, closing, goes_on};
-use super::{commands, domains, extensions, sequences, subscripts, typed, types};
+use super::{commands, domains, extensions, rows, sequences, subscripts, typed, types};
 use sqlparser::ast::{
     BinaryOperator, ColumnOption, DescribeAlias, Expr, Ident, Interval, KeyOrIndexDisplay,
     NullsDistinctOption, ObjectNamePart, Statement, UnaryOperator, UniqueConstraint, Value,
@@ -13,7 +13,7 @@ use sqlparser::ast::{
 use sqlparser::dialect::{Dialect, PostgreSqlDialect, Precedence};
 use sqlparser::keywords::Keyword;
 use sqlparser::parser::{Parser, ParserError};
-use sqlparser::tokenizer::Token;
+use sqlparser::tokenizer::{Token, TokenWithSpan};
 use std::any::TypeId;
 use std::cell::Cell;
 
@@ -34,13 +34,16 @@ pub(crate) const VARIADIC: &str = "variadic";
 pub(super) struct Bounded {
     base: PostgreSqlDialect,
     left: Cell<u64>,
+    /// Whether the text may have fields of rows, `(row).*`.
+    fields: bool,
 }
 
 impl Bounded {
-    pub fn new(tokens: usize) -> Self {
+    pub fn new(tokens: &[TokenWithSpan]) -> Self {
         Self {
             base: PostgreSqlDialect {},
-            left: Cell::new(AT_LEAST + PER_TOKEN * tokens as u64),
+            left: Cell::new(AT_LEAST + PER_TOKEN * tokens.len() as u64),
+            fields: rows::has_fields(tokens),
         }
     }
 
@@ -286,6 +289,11 @@ impl Dialect for Bounded {
         }
         if let Some(literal) = typed::literal(parser) {
             return Some(literal);
+        }
+        if self.fields
+            && let Some(fields) = rows::fields(parser)
+        {
+            return Some(fields);
         }
         if let Some(subquery) = bracketed_subquery(parser) {
             return Some(subquery);

@@ -353,21 +353,25 @@ impl Binder<'_> {
             table,
             position: first as u16 + position,
         };
-        Ok(match columns.as_slice() {
-            [(_, ty)] => Bound::new(column(0), *ty),
-            [(_, element), _] => Bound {
-                expr: Expr::Call {
-                    function: Builtin::Catalog(CatalogFunction::MakeRecord),
-                    arguments: Box::new([column(0), column(1)]),
-                },
-                ty: Some(Type::Record),
-                typmod: expanded(*element),
-                start: None,
-            },
+        if let [(_, ty)] = columns.as_slice() {
+            return Ok(Bound::new(column(0), *ty));
+        }
+        let fields = (0u16..).zip(&columns).map(|(position, _)| column(position));
+        let expr = Expr::Call {
+            function: Builtin::Catalog(CatalogFunction::MakeRecord),
+            arguments: fields.collect(),
+        };
+        let typmod = match (function, columns.as_slice()) {
+            (SetFunction::Expand, [(_, element), _]) => expanded(*element),
             _ => {
-                let message = format!("the function {name} in a list");
-                return Err(SqlError::unsupported(message));
+                let named = columns.iter();
+                let named = named.map(|(name, ty)| ((*name).to_owned(), *ty, Typmod::NONE));
+                self.new_record(named.collect())
             }
+        };
+        Ok(Bound {
+            typmod,
+            ..Bound::new(expr, Type::Record)
         })
     }
 }
