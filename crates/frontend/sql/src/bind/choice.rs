@@ -109,7 +109,7 @@ impl Binder<'_> {
             let right = self.coerce(right, Type::Float8, Typmod::NONE, CastContext::Implicit)?;
             return Ok(null_if(left, right));
         }
-        if own == Some(Type::Name) && is(right.ty, Type::is_plain_text) {
+        if own == Some(Type::Name) && matches!(right.ty, Some(Type::Text | Type::Varchar)) {
             return Ok(null_if(left, right.expr));
         }
         let integer = |ty: Option<Type>| is(ty, Type::is_integer);
