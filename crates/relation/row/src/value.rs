@@ -36,8 +36,9 @@ fn too_long() -> SqlError {
     SqlError::new(SqlState::PROGRAM_LIMIT, "requested length too large")
 }
 
-/// A value that owns its bytes.
-#[derive(Clone, Debug, PartialEq)]
+/// A value that owns its bytes. `==` is for who asks whether two are the same thing, as literals in expressions: `NaN` is the same as itself. What SQL takes
+/// for equal [`compare`](crate::compare) tells.
+#[derive(Clone, Debug)]
 pub enum Value {
     /// No value, of any type.
     Null,
@@ -87,6 +88,66 @@ pub enum Value {
     Enum(EnumValue),
     /// An array
     Array(Array),
+}
+
+impl PartialEq for Value {
+    fn eq(&self, other: &Self) -> bool {
+        use Value as V;
+        match (self, other) {
+            (V::Null, V::Null) => true,
+            (V::Float4(a), V::Float4(b)) => a == b || (a.is_nan() && b.is_nan()),
+            (V::Float8(a), V::Float8(b)) => a == b || (a.is_nan() && b.is_nan()),
+            (V::Bool(a), V::Bool(b)) => a == b,
+            (V::Int2(a), V::Int2(b)) => a == b,
+            (V::Int4(a), V::Int4(b)) => a == b,
+            (V::Int8(a), V::Int8(b)) => a == b,
+            (V::Numeric(a), V::Numeric(b)) => a == b,
+            (V::Text(a), V::Text(b)) => a == b,
+            (V::Char(a), V::Char(b)) => a == b,
+            (V::Bytea(a), V::Bytea(b)) => a == b,
+            (V::Date(a), V::Date(b)) => a == b,
+            (V::Time(a), V::Time(b)) => a == b,
+            (V::Timestamp(a), V::Timestamp(b)) => a == b,
+            (V::Timestamptz(a), V::Timestamptz(b)) => a == b,
+            (V::Interval(a), V::Interval(b)) => a == b,
+            (V::Uuid(a), V::Uuid(b)) => a == b,
+            (V::Inet(a), V::Inet(b)) => a == b,
+            (V::Cidr(a), V::Cidr(b)) => a == b,
+            (V::Json(a), V::Json(b)) => a == b,
+            (V::Jsonb(a), V::Jsonb(b)) => a == b,
+            (V::Oid(a), V::Oid(b)) => a == b,
+            (V::Enum(a), V::Enum(b)) => a == b,
+            (V::Array(a), V::Array(b)) => a == b,
+            // Of two kinds. All are named, so that a new one is not forgotten above.
+            (
+                V::Null
+                | V::Bool(_)
+                | V::Int2(_)
+                | V::Int4(_)
+                | V::Int8(_)
+                | V::Float4(_)
+                | V::Float8(_)
+                | V::Numeric(_)
+                | V::Text(_)
+                | V::Char(_)
+                | V::Bytea(_)
+                | V::Date(_)
+                | V::Time(_)
+                | V::Timestamp(_)
+                | V::Timestamptz(_)
+                | V::Interval(_)
+                | V::Uuid(_)
+                | V::Inet(_)
+                | V::Cidr(_)
+                | V::Json(_)
+                | V::Jsonb(_)
+                | V::Oid(_)
+                | V::Enum(_)
+                | V::Array(_),
+                _,
+            ) => false,
+        }
+    }
 }
 
 /// A value whose bytes lie elsewhere. Copying it is cheap, reading it from a row allocates nothing.

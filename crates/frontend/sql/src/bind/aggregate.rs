@@ -1,7 +1,7 @@
 //! Aggregates: which there are, and what they return.
 
 use super::call::undefined;
-use super::{Binder, Bound, COMPARED_MAX, TableName};
+use super::{Binder, Bound, COMPARED_MAX};
 use crate::error::{Result, SqlError};
 use crate::expr::{Casting, Expr, no_polymorphic_type};
 use crate::plan::{SortBy, SortKey};
@@ -330,28 +330,21 @@ impl Binder<'_> {
                     if kind == AggregateKind::Count && list.args.len() == 1 => {}
                 ast::FunctionArg::Unnamed(ast::FunctionArgExpr::Expr(expr)) => {
                     let bound = self.expr(expr)?;
-                    let row = match (kind, expr) {
-                        (AggregateKind::Count, ast::Expr::Identifier(table)) if !distinct => {
-                            let table = super::folded(table);
-                            self.row_is_there(TableName::Plain(&table), &bound)
+                    let table = match (kind, expr) {
+                        (AggregateKind::Count, ast::Expr::Identifier(table)) => {
+                            vec![super::folded(table)]
                         }
-                        _ => None,
+                        (AggregateKind::Count, ast::Expr::QualifiedWildcard(table, _)) => {
+                            let parts = table.0.iter().filter_map(ast::ObjectNamePart::as_ident);
+                            parts.map(super::folded).collect()
+                        }
+                        _ => Vec::new(),
+                    };
+                    let row = match table.is_empty() || distinct {
+                        true => None,
+                        false => self.row_is_there(self.table_named(&table, "*")?, &bound),
                     };
                     given.push(row.unwrap_or(bound));
-                }
-                ast::FunctionArg::Unnamed(ast::FunctionArgExpr::QualifiedWildcard(table))
-                    if list.args.len() == 1 =>
-                {
-                    let parts = table.0.iter().filter_map(ast::ObjectNamePart::as_ident);
-                    let names: Vec<String> = parts.map(super::folded).collect();
-                    let table = self.table_named(&names, "*")?;
-                    let row = self.whole_row(table)?;
-                    let row = row.ok_or_else(|| self.no_function(name, &[]))?;
-                    let there = match kind {
-                        AggregateKind::Count if !distinct => self.row_is_there(table, &row),
-                        _ => None,
-                    };
-                    given.push(there.unwrap_or(row));
                 }
                 _ => return Err(self.no_function(name, &[])),
             }

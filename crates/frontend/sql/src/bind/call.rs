@@ -392,12 +392,12 @@ pub(super) fn column_of_row(name: &str, arguments: &ast::FunctionArguments) -> O
     };
     let field = ast::Expr::Identifier(ast::Ident::new(column));
     let root = match row {
-        ast::FunctionArgExpr::Expr(row) => Box::new(ast::Expr::Nested(Box::new(row.clone()))),
-        ast::FunctionArgExpr::QualifiedWildcard(name) => {
+        ast::FunctionArgExpr::Expr(ast::Expr::QualifiedWildcard(name, _)) => {
             let parts = name.0.iter().filter_map(|part| part.as_ident().cloned());
             let own = std::iter::once(ast::Ident::new(column));
             return Some(ast::Expr::CompoundIdentifier(parts.chain(own).collect()));
         }
+        ast::FunctionArgExpr::Expr(row) => Box::new(ast::Expr::Nested(Box::new(row.clone()))),
         _ => return None,
     };
     Some(ast::Expr::CompoundFieldAccess {

@@ -4,7 +4,7 @@ use super::{Binder, Bound, holding};
 use crate::error::{Result, SqlError};
 use crate::expr::{Builtin, Comparison, Expr};
 use sqlparser::ast;
-use vellum_row::{CastContext, Type, Typmod};
+use vellum_row::{CastContext, Type, Typmod, Value};
 
 impl Binder<'_> {
     pub(super) fn case(
@@ -97,7 +97,22 @@ impl Binder<'_> {
     /// `42883` for what is not compared.
     pub(super) fn null_if(&mut self, left: Bound, right: Bound) -> Result<Bound> {
         let (own, typmod) = (left.ty, left.typmod);
-        let integer = |ty: Option<Type>| ty.is_some_and(Type::is_integer);
+        let moment =
+            |ty: Option<Type>| matches!(ty, Some(Type::Date | Type::Timestamp | Type::Timestamptz));
+        if moment(own) && moment(right.ty) && own != right.ty {
+            return self.null_if_moment(left, right);
+        }
+        let is = |ty: Option<Type>, test: fn(Type) -> bool| ty.is_some_and(test);
+        let number = |ty: Type| ty.is_integer() || matches!(ty, Type::Numeric | Type::Float8);
+        if own == Some(Type::Float4) && is(right.ty, number) {
+            // Floats are compared whatever their width, too.
+            let right = self.coerce(right, Type::Float8, Typmod::NONE, CastContext::Implicit)?;
+            return Ok(null_if(left, right));
+        }
+        if own == Some(Type::Name) && matches!(right.ty, Some(Type::Text | Type::Varchar)) {
+            return Ok(null_if(left, right.expr));
+        }
+        let integer = |ty: Option<Type>| is(ty, Type::is_integer);
         let kept = integer(own) && integer(right.ty);
         let ty = match super::operator::comparison_type(own, right.ty) {
             // Integers are compared whatever their width, a varchar as text, a cidr as inet.
@@ -129,6 +144,29 @@ impl Binder<'_> {
         })
     }
 
+    /// NULLIF of moments of different types, which are compared as one of them; the left one stays what it is.
+    fn null_if_moment(&mut self, left: Bound, right: Bound) -> Result<Bound> {
+        let held = Bound {
+            expr: Expr::Held,
+            ..left.clone()
+        };
+        let (one, other) = self.comparable("=", held.clone(), right)?;
+        let same = Expr::Compare {
+            comparison: Comparison::Equal,
+            left: Box::new(one),
+            right: Box::new(other),
+        };
+        let body = Expr::Case {
+            branches: Box::new([(same, Expr::Const(Value::Null))]),
+            otherwise: Box::new(held.expr),
+        };
+        Ok(Bound {
+            expr: holding(body, Some(left.expr)),
+            start: None,
+            ..left
+        })
+    }
+
     /// Several expressions as ones of one type, and the modifier that all of them have.
     ///
     /// # Errors
@@ -151,5 +189,17 @@ impl Binder<'_> {
             .map(|bound| self.coerce(bound, ty, Typmod::NONE, CastContext::Implicit))
             .collect::<Result<_>>()?;
         Ok((all, ty, typmod))
+    }
+}
+
+/// The left side where it is not the right one, as it is.
+fn null_if(left: Bound, right: Expr) -> Bound {
+    Bound {
+        expr: Expr::Call {
+            function: Builtin::NullIf,
+            arguments: Box::new([left.expr, right]),
+        },
+        start: None,
+        ..left
     }
 }

@@ -51,6 +51,29 @@ impl Collated {
         }
     }
 
+    /// That texts of it can be put together, or compared.
+    ///
+    /// # Errors
+    /// `42P21`, `42P22`.
+    fn check(self, compares: bool) -> Result<()> {
+        match self {
+            Self::Mismatch(one, other) => {
+                let message = mismatch("explicit", one, other);
+                Err(SqlError::new(sqlstate::COLLATION_MISMATCH, message))
+            }
+            Self::Indeterminate if compares => {
+                let text = "could not determine which collation to use for string comparison";
+                Err(indeterminate(text))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Whether COLLATE says it.
+    pub fn is_said(self) -> bool {
+        matches!(self, Self::Explicit(_) | Self::Mismatch(..))
+    }
+
     /// As a column of a type keeps it: `None` for the type's own, [`NONE`] where nothing decides.
     pub fn of_column(self, ty: Type) -> Option<Oid> {
         match self {
@@ -135,20 +158,41 @@ impl Binder<'_> {
         let Some(compares) = compares(node) else {
             return Ok(Collated::Own);
         };
-        match within {
-            Collated::Mismatch(one, other) => {
-                let message = mismatch("explicit", one, other);
-                Err(SqlError::new(sqlstate::COLLATION_MISMATCH, message))
+        within.check(compares)?;
+        Ok(match bound.ty {
+            Some(ty) if Collation::of_type(ty) == 0 => Collated::Own,
+            _ => within,
+        })
+    }
+
+    /// That an operand, of such a collation, can be compared with the one that was bound last: where several are compared with one, each is by itself.
+    ///
+    /// # Errors
+    /// `42P21`, `42P22`.
+    pub(super) fn check_compared(&self, operand: Collated) -> Result<()> {
+        operand.and(self.collations.last).check(true)
+    }
+
+    /// The same of the items of IN: those that read no columns are one array, whose collation is one.
+    ///
+    /// # Errors
+    /// `42P21`, `42P22`.
+    pub(super) fn check_listed(
+        operand: Collated,
+        items: &[Bound],
+        collations: &[Collated],
+    ) -> Result<()> {
+        let mut array = Collated::Own;
+        for (item, own) in items.iter().zip(collations) {
+            let mut reads = false;
+            item.expr
+                .walk(&mut |part| reads |= matches!(part, Expr::Column { .. }));
+            match reads {
+                true => operand.and(*own).check(true)?,
+                false => array = array.and(*own),
             }
-            Collated::Indeterminate if compares => {
-                let text = "could not determine which collation to use for string comparison";
-                Err(indeterminate(text))
-            }
-            within => Ok(match bound.ty {
-                Some(ty) if Collation::of_type(ty) == 0 => Collated::Own,
-                _ => within,
-            }),
         }
+        operand.and(array).check(true)
     }
 
     /// `pg_collation_for` of an argument that was bound last.
@@ -190,9 +234,22 @@ fn no_collations(ty: Type) -> SqlError {
 ///
 /// # Errors
 /// `42P21`.
-pub(crate) fn common_collation(columns: [Option<Oid>; 2], may_differ: bool) -> Result<Option<Oid>> {
+pub(crate) fn common_collation(
+    columns: [Option<Oid>; 2],
+    said: [bool; 2],
+    may_differ: bool,
+) -> Result<Option<Oid>> {
     Ok(match columns {
         [one, other] if one == other => one,
+        // What COLLATE says wins.
+        [one, _] if said == [true, false] => one,
+        [_, other] if said == [false, true] => other,
+        [one, other] if said == [true; 2] => {
+            // A collation that is none here is the type's own.
+            let [one, other] = [one, other].map(|own| own.unwrap_or(Collation::DEFAULT));
+            let message = mismatch("explicit", one, other);
+            return Err(SqlError::new(sqlstate::COLLATION_MISMATCH, message));
+        }
         [one, None] => one,
         [None, other] => other,
         _ if may_differ => Some(NONE),
@@ -225,15 +282,22 @@ fn compares(node: &ast::Expr) -> Option<bool> {
         E::BinaryOp { left, right, .. } if of_rows(left) || of_rows(right) => None,
         E::BinaryOp { op, .. } => Some(!matches!(
             op,
-            B::StringConcat | B::And | B::Or | B::Arrow | B::LongArrow
+            B::StringConcat
+                | B::And
+                | B::Or
+                | B::Arrow
+                | B::LongArrow
+                | B::PGLikeMatch
+                | B::PGNotLikeMatch
         )),
         E::IsDistinctFrom(left, right) | E::IsNotDistinctFrom(left, right) => {
             (!of_rows(left) && !of_rows(right)).then_some(true)
         }
-        E::Between { expr, .. } | E::InList { expr, .. } => (!of_rows(expr)).then_some(true),
-        E::Like { any: false, .. } | E::ILike { any: false, .. } | E::SimilarTo { .. } => {
-            Some(true)
-        }
+        // What they compare is looked at one by one, where it is bound.
+        E::Between { .. } | E::InList { .. } => None,
+        // Bytes are all that LIKE looks at.
+        E::Like { any: false, .. } => Some(false),
+        E::ILike { any: false, .. } | E::SimilarTo { .. } => Some(true),
         E::Nested(_)
         | E::Cast { .. }
         | E::Case { operand: None, .. }

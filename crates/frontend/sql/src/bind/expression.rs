@@ -11,6 +11,7 @@ use super::near::{decides, tells_more};
 use super::operator::{no_unary_operator, several_operators};
 use super::place::start_of;
 use super::row::{null_test, query_of, row_of, rows_of};
+use super::star::{no_expansion, star_of};
 use super::types::{folded, folded_before, interval_modifier, object_name};
 use super::window::needs_window;
 use super::{Binder, Bound, TableName};
@@ -174,10 +175,14 @@ impl Binder<'_> {
                     });
                 }
                 // The first comparison decides of parameters before the other bound is met, which may compute with them.
-                let (operand, low) = (self.expr(expr)?, self.expr(low)?);
+                let operand = self.expr(expr)?;
+                let collated = self.collations.last;
+                let low = self.expr(low)?;
+                self.check_compared(collated)?;
                 let first = self.copied(&operand)?;
                 let from = self.binary(&BinaryOperator::GtEq, first, low)?;
                 let (operand, high) = (self.again(&operand), self.expr(high)?);
+                self.check_compared(collated)?;
                 let to = self.binary(&BinaryOperator::LtEq, operand, high)?;
                 let both = Expr::And([from.expr, to.expr].into());
                 bool_of(if *negated {
@@ -280,6 +285,8 @@ impl Binder<'_> {
                 compare_op,
                 right,
             } => self.quantified(left, compare_op, right, Quantifier::All),
+            E::QualifiedWildcard(table, _) => self.star_row(table),
+            E::CompoundFieldAccess { .. } if star_of(node).is_some() => Err(no_expansion()),
             E::CompoundFieldAccess { root, access_chain } => self.subscript(root, access_chain),
             // Which one it is of is noted where it is bound.
             E::Collate { expr, .. } => self.expr(expr),
@@ -373,7 +380,12 @@ impl Binder<'_> {
                 pattern,
                 escape_char,
             } => {
-                let mut arguments = vec![self.expr(expr)?, self.expr(pattern)?];
+                let mut operand = self.expr(expr)?;
+                if operand.ty == Some(Type::Char) {
+                    // Its blanks count, as they do for `~`.
+                    operand.ty = Some(Type::Text);
+                }
+                let mut arguments = vec![operand, self.expr(pattern)?];
                 if let Some(escape) = escape_char {
                     arguments.push(self.value(&escape.value)?);
                 }
@@ -647,10 +659,14 @@ impl Binder<'_> {
 
     fn in_list(&mut self, operand: &ast::Expr, list: &[ast::Expr], negated: bool) -> Result<Bound> {
         let operand = self.expr(operand)?;
+        let collated = self.collations.last;
         let mut items = Vec::with_capacity(list.len());
+        let mut collations = Vec::with_capacity(list.len());
         for item in list {
             items.push(self.expr(item)?);
+            collations.push(self.collations.last);
         }
+        Self::check_listed(collated, &items, &collations)?;
         let mut all = items.clone();
         all.push(operand.clone());
         if let Some(Type::Array(_)) = operand.ty {

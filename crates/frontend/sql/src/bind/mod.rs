@@ -30,6 +30,7 @@ mod record;
 mod row;
 mod scope;
 mod shown;
+mod star;
 mod types;
 mod used;
 mod variable;
@@ -56,6 +57,7 @@ pub(crate) use row::{query_of, row_of};
 pub(crate) use scope::{
     Found, Joined, JoinedColumn, Named as NamedTable, OuterScope, Scope, ScopeColumn, ScopeTable,
 };
+pub(crate) use star::{Star, star_of};
 pub(crate) use types::{
     NAME_BYTES, NamedType, TypeNames, cut, folded, folded_word, kept_name, kept_oid, no_type,
     object_name, type_label,

@@ -136,8 +136,11 @@ impl Binder<'_> {
         if !is_text(left.ty) || !is_text(right.ty) {
             return Err(self.no_operator("~", left.ty, right.ty));
         }
-        let mut side = |side| self.coerce(side, Type::Text, Typmod::NONE, CastContext::Implicit);
-        let arguments = [side(left)?, side(right)?].into();
+        // The blanks of a char(n) count here, but not in a pattern.
+        let ty = left.ty.filter(|ty| *ty == Type::Char).unwrap_or(Type::Text);
+        let left = self.coerce(left, ty, Typmod::NONE, CastContext::Implicit)?;
+        let right = self.coerce(right, Type::Text, Typmod::NONE, CastContext::Implicit)?;
+        let arguments = [left, right].into();
         let function = Builtin::Catalog(CatalogFunction::Matches { fold });
         let call = Expr::Call {
             function,

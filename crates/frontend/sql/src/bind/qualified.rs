@@ -4,12 +4,14 @@
 //! that is called so. Around a query whose tables are called so it finds the one that is meant.
 
 use super::types::{folded, folded_before};
-use super::{Binder, Bound, NamedTable};
+use super::{Binder, Bound, Found, NamedTable};
 use crate::catalog::{Named, Oid};
 use crate::database::DATABASE;
 use crate::error::{Result, SqlError};
+use crate::expr::Expr;
 use crate::sqlstate;
 use sqlparser::ast;
+use vellum_row::{Type, Typmod};
 
 /// What stands in front of a column, or of `*`.
 #[derive(Clone, Copy, Debug)]
@@ -38,6 +40,76 @@ impl<'n> TableName<'n> {
 }
 
 impl Binder<'_> {
+    /// The table or the join of a name, of this query or of the nearest one around it that has it, and how many queries around that is.
+    ///
+    /// # Errors
+    /// `42P09` for a name of several, `42P10` for one that LATERAL must not read.
+    pub(super) fn named_around(
+        &self,
+        name: TableName<'_>,
+    ) -> Result<Option<(usize, NamedTable<'_>)>> {
+        let around = self.outer.iter().rev().map(|outer| &outer.scope);
+        for (level, scope) in std::iter::once(&self.scope).chain(around).enumerate() {
+            if let Some(found) = scope.named(name)? {
+                scope.check_barred(found)?;
+                return Ok(Some((level, found)));
+            }
+        }
+        Ok(None)
+    }
+
+    /// Notes that columns are read of the query so many queries around.
+    pub(super) fn reads_around(&mut self, level: usize) {
+        let outside = self.outer.len() - level;
+        let within = self.outer[outside..].iter_mut();
+        within.for_each(|outer| outer.read = true);
+    }
+
+    /// The columns of a table or of a join, with their names.
+    ///
+    /// # Errors
+    /// As [`Self::named_around`]; `42P01`.
+    pub(super) fn columns_around(&mut self, name: TableName<'_>) -> Result<Vec<(String, Bound)>> {
+        let Some((level, found)) = self.named_around(name)? else {
+            return Err(self.scope.no_table(name.name()));
+        };
+        let columns = found.columns();
+        self.reads_around(level);
+        let mut all = Vec::with_capacity(columns.len());
+        for column in columns {
+            self.reads_columns(level, &column.expr);
+            all.push((
+                column.name,
+                self.outwards(level, column.expr, column.ty, column.typmod)?,
+            ));
+        }
+        Ok(all)
+    }
+
+    /// A value of the query so many queries around, in this one.
+    ///
+    /// # Errors
+    /// `0A000` for one that asks a query there.
+    pub(super) fn outwards(
+        &self,
+        level: usize,
+        expr: Expr,
+        ty: Type,
+        typmod: Typmod,
+    ) -> Result<Bound> {
+        // Of a view that is written: its queries are the statement's.
+        if level > 0 && expr.asks_a_query() {
+            let text = "a column that a view computes by a query, read by a query";
+            return Err(SqlError::unsupported(text));
+        }
+        let level = u16::try_from(level).map_err(|_| crate::parse::too_deep())?;
+        let expr = Found { expr, ty, typmod }.expr(level);
+        Ok(Bound {
+            typmod,
+            ..Bound::new(expr, ty)
+        })
+    }
+
     /// A column of `schema.table` or of `database.schema.table`.
     ///
     /// # Errors

@@ -167,23 +167,28 @@ const RECORDS_COMPARED: usize = 8;
 const LONG: usize = 32;
 
 impl Binder<'_> {
-    /// The row of a table or of a join, by its name: its one column, if it is a function's that returns values. Null where an outer join has no row of the
-    /// table; a row of nulls only, of a table whose columns may all be null, is taken for none.
+    /// The row of a table or of a join, by its name, of this query or of one around it: its one column, if it is a function's that returns values. Null where an
+    /// outer join has no row of the table; a row of nulls only, of a table whose columns may all be null, is taken for none.
     ///
     /// # Errors
-    /// `42P09` for a name of several tables.
+    /// As [`Binder::named_around`].
     pub(super) fn whole_row(&mut self, name: TableName<'_>) -> Result<Option<Bound>> {
-        let columns = self.scope.named(name)?.map(NamedTable::columns);
-        for column in columns.into_iter().flatten() {
-            self.reads_columns(0, &column.expr);
-        }
-        let Some(found) = self.scope.named(name)? else {
+        let Some((level, found)) = self.named_around(name)? else {
             return Ok(None);
         };
         let is_value = matches!(found, NamedTable::Table(_, table) if table.is_value);
+        let missing = match found {
+            NamedTable::Table(number, table) => missing(number, table),
+            NamedTable::Joined(_) => None,
+        };
         let all = found.columns();
+        self.reads_around(level);
+        for column in &all {
+            self.reads_columns(level, &column.expr);
+        }
         if let ([one], true) = (all.as_slice(), is_value) {
-            return Ok(Some(Bound::new(one.expr.clone(), one.ty)));
+            let value = self.outwards(level, one.expr.clone(), one.ty, Typmod::NONE)?;
+            return Ok(Some(value));
         }
         let mut columns = Vec::with_capacity(all.len());
         let mut items = Vec::with_capacity(all.len());
@@ -195,19 +200,12 @@ impl Binder<'_> {
             function: Builtin::Catalog(CatalogFunction::MakeRecord),
             arguments: items.into(),
         };
-        let expr = match found {
-            NamedTable::Table(number, table) => match missing(number, table) {
-                Some(missing) => null_where(missing, expr),
-                None => expr,
-            },
-            NamedTable::Joined(_) => expr,
+        let expr = match missing {
+            Some(missing) => null_where(missing, expr),
+            None => expr,
         };
-        Ok(Some(Bound {
-            expr,
-            ty: Some(Type::Record),
-            typmod: self.new_record(columns),
-            start: None,
-        }))
+        let typmod = self.new_record(columns);
+        self.outwards(level, expr, Type::Record, typmod).map(Some)
     }
 
     /// `tableoid`: which table a row is of, in this query or in the nearest one around it where it can be asked for.
@@ -371,8 +369,7 @@ impl Binder<'_> {
     pub(super) fn record_of(&mut self, items: &[&ast::Expr]) -> Result<Bound> {
         let mut arguments = Vec::with_capacity(items.len());
         let mut columns = Vec::with_capacity(items.len());
-        for (number, item) in (1..).zip(items) {
-            let bound = self.expr(item)?;
+        for (number, bound) in (1..).zip(self.spelled_out(items)?) {
             let bound = self.undecided(bound);
             let (expr, ty, typmod) = self.settle(bound)?;
             arguments.push(expr);
@@ -389,10 +386,6 @@ impl Binder<'_> {
         })
     }
 
-    fn row_items(&mut self, items: &[&ast::Expr]) -> Result<Vec<Bound>> {
-        items.iter().map(|item| self.expr(item)).collect()
-    }
-
     /// A comparison of two rows.
     ///
     /// # Errors
@@ -404,7 +397,7 @@ impl Binder<'_> {
         right: &ast::Expr,
     ) -> Result<Bound> {
         let (left, right) = rows_of(left, right).ok_or_else(|| SqlError::internal("no rows"))?;
-        let (left, right) = (self.row_items(&left)?, self.row_items(&right)?);
+        let (left, right) = (self.spelled_out(&left)?, self.spelled_out(&right)?);
         let expr = self.compare_items(operator, &left, &right)?;
         Ok(Bound::new(expr, Type::Bool))
     }
@@ -507,7 +500,7 @@ impl Binder<'_> {
     ) -> Result<Bound> {
         let comparison = comparison_of(operator).ok_or_else(|| no_comparison(operator))?;
         let test = test(comparison);
-        let operands = self.row_items(operands)?;
+        let operands = self.spelled_out(operands)?;
         let single = matches!(test, RowTest::One(_));
         let (number, _) = self.subquery(query, SubqueryKind::Rows { single })?;
         let types = self
@@ -556,7 +549,7 @@ impl Binder<'_> {
             let text = "unequal number of entries in row expressions";
             return Err(SqlError::syntax(text));
         }
-        let (left, right) = (self.row_items(&left)?, self.row_items(&right)?);
+        let (left, right) = (self.spelled_out(&left)?, self.spelled_out(&right)?);
         let mut all = Vec::with_capacity(left.len());
         for (left, right) in left.into_iter().zip(right) {
             let (left, right) = self.comparable("=", left, right)?;
@@ -583,8 +576,8 @@ impl Binder<'_> {
         let (Some((operand, low)), Some(high)) = (rows_of(operand, low), row_of(high)) else {
             return Ok(None);
         };
-        let operand = self.row_items(&operand)?;
-        let (low, high) = (self.row_items(&low)?, self.row_items(&high)?);
+        let operand = self.spelled_out(&operand)?;
+        let (low, high) = (self.spelled_out(&low)?, self.spelled_out(&high)?);
         let from = self.compare_items(&BinaryOperator::GtEq, &operand, &low)?;
         let to = self.compare_items(&BinaryOperator::LtEq, &operand, &high)?;
         Ok(Some(Expr::And([from, to].into())))
@@ -600,14 +593,14 @@ impl Binder<'_> {
         list: &[ast::Expr],
         negated: bool,
     ) -> Result<Bound> {
-        let operand = self.row_items(&operand)?;
+        let operand = self.spelled_out(&operand)?;
         let mut any = Vec::with_capacity(list.len());
         for item in list {
             let row = row_of(item).ok_or_else(|| {
                 let message = "operator does not exist: record = unknown";
                 SqlError::new(sqlstate::UNDEFINED_FUNCTION, message)
             })?;
-            let row = self.row_items(&row)?;
+            let row = self.spelled_out(&row)?;
             any.push(self.compare_items(&BinaryOperator::Eq, &operand, &row)?);
         }
         let any = Expr::Or(any.into());
@@ -633,8 +626,8 @@ impl Binder<'_> {
                 return Err(SqlError::syntax(message));
             }
         }
-        let mut arguments = self.row_items(&left)?;
-        arguments.extend(self.row_items(&right)?);
+        let mut arguments = self.spelled_out(&left)?;
+        arguments.extend(self.spelled_out(&right)?);
         self.call("overlaps", arguments)
     }
 }

@@ -293,10 +293,7 @@ impl Scope {
                     let message = format!("column reference \"{name}\" is ambiguous");
                     return Err(SqlError::new(sqlstate::AMBIGUOUS_COLUMN, message));
                 }
-                let begin = named.begin();
-                if self.barred.iter().any(|tables| tables.contains(&begin)) {
-                    return Err(barred(named.name().unwrap_or("unnamed_join")));
-                }
+                self.check_barred(named)?;
                 found = Some(column);
             }
             Ok(())
@@ -316,6 +313,18 @@ impl Scope {
             }
             None => self.no_column(name),
         })
+    }
+
+    /// That a table may be read.
+    ///
+    /// # Errors
+    /// `42P10` for one that LATERAL must not read.
+    pub fn check_barred(&self, named: Named<'_>) -> Result<()> {
+        let begin = named.begin();
+        match self.barred.iter().any(|tables| tables.contains(&begin)) {
+            true => Err(barred(named.name().unwrap_or("unnamed_join"))),
+            false => Ok(()),
+        }
     }
 
     /// `42P01`; what else may have been meant.

@@ -90,6 +90,14 @@ impl Binder<'_> {
         }
     }
 
+    /// `record.*` as a value.
+    pub(super) fn record_starred(&mut self, name: TableName<'_>) -> Option<Bound> {
+        match name {
+            TableName::Plain(name) if self.is_record(name) => Some(self.record_of_code(name)),
+            _ => None,
+        }
+    }
+
     /// A record of the code as a value; NULL where it has no row.
     fn record_of_code(&mut self, name: &str) -> Bound {
         let fields = self.variables.iter();

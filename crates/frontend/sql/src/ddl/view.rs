@@ -10,7 +10,7 @@
 use super::Ddl;
 use super::dependents::named_in;
 use super::parameters::{Of, Said, changed};
-use crate::bind::{NO_COLLATION, indeterminate};
+use crate::bind::{NO_COLLATION, Star, indeterminate, star_of};
 use crate::catalog::{Change, Collation, Default, Kind, Mode, Named, Relation, View};
 use crate::error::{Fields, Result, SqlError};
 use crate::expr::Expr;
@@ -283,11 +283,10 @@ impl Ddl<'_> {
         let ast::SetExpr::Select(select) = &mut *query.body else {
             return;
         };
-        let is_star = |item: &ast::SelectItem| {
-            matches!(
-                item,
-                ast::SelectItem::Wildcard(_) | ast::SelectItem::QualifiedWildcard(..)
-            )
+        let is_star = |item: &ast::SelectItem| match item {
+            ast::SelectItem::Wildcard(_) | ast::SelectItem::QualifiedWildcard(..) => true,
+            ast::SelectItem::UnnamedExpr(expr) => star_of(expr).is_some(),
+            _ => false,
         };
         let stars = select
             .projection
@@ -308,16 +307,31 @@ impl Ddl<'_> {
                     None => return,
                 },
             };
-            let qualifier = match item {
+            let star = match item {
                 ast::SelectItem::QualifiedWildcard(
                     ast::SelectItemQualifiedWildcardKind::ObjectName(name),
                     _,
-                ) => name.0.as_slice(),
+                ) => Some(Star::Table(name)),
                 ast::SelectItem::QualifiedWildcard(..) => return,
+                ast::SelectItem::UnnamedExpr(expr) => star_of(expr),
+                _ => None,
+            };
+            let qualifier = match star {
+                Some(Star::Table(name)) => name.0.as_slice(),
                 _ => &[],
             };
             let own = columns.iter().skip(spelled.len()).take(width);
             for column in own {
+                if let Some(Star::Row(root, before)) = star {
+                    let field = ast::Expr::Identifier(quoted(&column.name));
+                    let field = std::iter::once(ast::AccessExpr::Dot(field));
+                    let expr = ast::Expr::CompoundFieldAccess {
+                        root: Box::new(root.clone()),
+                        access_chain: before.iter().cloned().chain(field).collect(),
+                    };
+                    spelled.push(ast::SelectItem::UnnamedExpr(expr));
+                    continue;
+                }
                 let parts = qualifier.iter().map(|part| match part {
                     ast::ObjectNamePart::Identifier(ident) => Some(ident.clone()),
                     ast::ObjectNamePart::Function(_) => None,

@@ -252,7 +252,7 @@ fn parsed<T>(
     tokens: Vec<TokenWithSpan>,
     parse: impl FnOnce(&mut Parser<'_>) -> std::result::Result<T, sqlparser::parser::ParserError>,
 ) -> Result<T> {
-    let dialect = Bounded::new(tokens.len());
+    let dialect = Bounded::new(&tokens);
     let mut parser = Parser::new(&dialect)
         .with_recursion_limit(NESTING_MAX)
         .with_tokens_with_locations(tokens);

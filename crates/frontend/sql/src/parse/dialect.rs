@@ -4,7 +4,8 @@
 //! (`case when true then case when …`, `cast(cast(…`) an error at the bottom doubles the work with every level above it. So
 //! expressions that are begun are counted; a text that begins far more of them than it has tokens is refused.
 
-use super::{commands, domains, extensions, sequences, subscripts, typed, types};
+use super::infix::{self, closing, goes_on};
+use super::{commands, domains, extensions, rows, sequences, subscripts, typed, types};
 use sqlparser::ast::{
     BinaryOperator, ColumnOption, DescribeAlias, Expr, Ident, Interval, KeyOrIndexDisplay,
     NullsDistinctOption, ObjectNamePart, Statement, UnaryOperator, UniqueConstraint, Value,
@@ -12,7 +13,7 @@ use sqlparser::ast::{
 use sqlparser::dialect::{Dialect, PostgreSqlDialect, Precedence};
 use sqlparser::keywords::Keyword;
 use sqlparser::parser::{Parser, ParserError};
-use sqlparser::tokenizer::Token;
+use sqlparser::tokenizer::{Token, TokenWithSpan};
 use std::any::TypeId;
 use std::cell::Cell;
 
@@ -22,6 +23,9 @@ const PER_TOKEN: u64 = 4;
 /// And those that any text may begin.
 const AT_LEAST: u64 = 20_000;
 
+/// So many bytes of an expression that is copied are one that is begun.
+const BYTES_COPIED: u64 = 16;
+
 /// What stands before an array that is the rest of a call's arguments; no name is it.
 pub(crate) const VARIADIC: &str = "variadic";
 
@@ -30,13 +34,16 @@ pub(crate) const VARIADIC: &str = "variadic";
 pub(super) struct Bounded {
     base: PostgreSqlDialect,
     left: Cell<u64>,
+    /// Whether the text may have fields of rows, `(row).*`.
+    fields: bool,
 }
 
 impl Bounded {
-    pub fn new(tokens: usize) -> Self {
+    pub fn new(tokens: &[TokenWithSpan]) -> Self {
         Self {
             base: PostgreSqlDialect {},
-            left: Cell::new(AT_LEAST + PER_TOKEN * tokens as u64),
+            left: Cell::new(AT_LEAST + PER_TOKEN * tokens.len() as u64),
+            fields: rows::has_fields(tokens),
         }
     }
 
@@ -160,31 +167,13 @@ fn explain_of_query(parser: &mut Parser<'_>) -> Option<Result<Statement, ParserE
 /// A subquery whose first query stands in brackets of its own, which the parser takes for all of it: `((SELECT …) UNION …)`.
 fn bracketed_subquery(parser: &mut Parser<'_>) -> Option<Result<Expr, ParserError>> {
     let first = bracketed_query(parser, 0)?;
-    let token = |at: usize| &parser.peek_nth_token_ref(at).token;
     if first < 2 {
         return None;
     }
     // What follows the bracket that closes the inner one.
-    let (mut depth, mut at) = (1, 2);
-    while depth > 0 {
-        match token(at) {
-            Token::LParen => depth += 1,
-            Token::RParen => depth -= 1,
-            Token::EOF => return None,
-            _ => {}
-        }
-        at += 1;
-    }
-    let behind = [
-        "union",
-        "intersect",
-        "except",
-        "order",
-        "limit",
-        "offset",
-        "fetch",
-    ];
-    if !behind.iter().any(|word| is_word(token(at), word)) {
+    let (inner, _) = infix::ahead(parser, parser.index()).nth(1)?;
+    let (_, behind) = infix::ahead(parser, closing(parser, inner)? + 1).next()?;
+    if !goes_on(behind) {
         return None;
     }
     parser.advance_token();
@@ -301,8 +290,16 @@ impl Dialect for Bounded {
         if let Some(literal) = typed::literal(parser) {
             return Some(literal);
         }
+        if self.fields
+            && let Some(fields) = rows::fields(parser)
+        {
+            return Some(fields);
+        }
         if let Some(subquery) = bracketed_subquery(parser) {
             return Some(subquery);
+        }
+        if let Some(call) = infix::collation_for(parser) {
+            return Some(call);
         }
         if is_word(&parser.peek_token_ref().token, "values")
             && parser.peek_nth_token_ref(1).token == Token::LParen
@@ -420,7 +417,7 @@ impl Dialect for Bounded {
         self.base.get_next_precedence(parser)
     }
 
-    /// What the parser does not know: `x OPERATOR(pg_catalog.=) ANY (…)`, `x ISNULL`, `x [NOT] BETWEEN SYMMETRIC a AND b`; and IS DISTINCT FROM, behind which it reads all that follows,
+    /// What the parser does not know (`infix`): `x OPERATOR(pg_catalog.=) ANY (…)`, `x ISNULL`, `x [NOT] BETWEEN SYMMETRIC a AND b`; and IS DISTINCT FROM, behind which it reads all that follows,
     /// AND and OR too.
     fn parse_infix(
         &self,
@@ -452,6 +449,16 @@ impl Dialect for Bounded {
             return Some(right.map(|right| match negated {
                 false => Expr::IsDistinctFrom(left, Box::new(right)),
                 true => Expr::IsNotDistinctFrom(left, Box::new(right)),
+            }));
+        }
+        let like = self.prec_value(Precedence::Like);
+        let own = infix::collate(parser, expr)
+            .or_else(|| infix::in_list(parser, expr))
+            .or_else(|| infix::escaped(parser, expr, like));
+        if let Some(own) = own {
+            return Some(own.and_then(|own| {
+                self.spend(expr.to_string().len() as u64 / BYTES_COPIED)?;
+                Ok(own)
             }));
         }
         let negated = is_word(&first, "not");

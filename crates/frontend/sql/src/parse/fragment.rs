@@ -1,6 +1,6 @@
 //! Parts of statements that are read by themselves: what the catalog keeps as SQL, and what stands in the place of a name.
 
-use super::{NESTING_MAX, dialect, tokens};
+use super::{NESTING_MAX, dialect, rows, tokens};
 use crate::error::{Result, SqlError};
 use sqlparser::ast::{Expr, ObjectName, OrderByOptions};
 use sqlparser::parser::{Parser, ParserError};
@@ -20,7 +20,7 @@ pub(crate) struct IndexItem {
 /// # Errors
 /// `42601` if it is none.
 pub(crate) fn expression(sql: &str) -> Result<Expr> {
-    read(read_tokens(sql)?, |parser| parser.parse_expr())
+    one(read_tokens(sql)?)
 }
 
 /// One that begins at a place of the statement's text: names and literals are where they are there.
@@ -28,9 +28,16 @@ pub(crate) fn expression(sql: &str) -> Result<Expr> {
 /// # Errors
 /// `42601` if it is none.
 pub(crate) fn expression_at(sql: &str, start: Location) -> Result<Expr> {
-    read(moved(read_tokens(sql)?, start), |parser| {
-        parser.parse_expr()
-    })
+    one(moved(read_tokens(sql)?, start))
+}
+
+fn one(tokens: Vec<TokenWithSpan>) -> Result<Expr> {
+    let stars = rows::has_stars(&tokens);
+    let mut expr = read(tokens, |parser| parser.parse_expr())?;
+    if stars {
+        rows::as_arguments(&mut expr);
+    }
+    Ok(expr)
 }
 
 /// What stands between the commas of an index, at a place of the statement's text.
@@ -74,7 +81,7 @@ fn read<T>(
     parse: impl FnOnce(&mut Parser<'_>) -> std::result::Result<T, ParserError>,
 ) -> Result<T> {
     // As in statements: the same operators bind first.
-    let dialect = dialect::Bounded::new(tokens.len());
+    let dialect = dialect::Bounded::new(&tokens);
     let mut parser = Parser::new(&dialect)
         .with_recursion_limit(NESTING_MAX)
         .with_tokens_with_locations(tokens);

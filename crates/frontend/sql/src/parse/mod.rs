@@ -23,6 +23,7 @@ mod fetch;
 mod fragment;
 mod groups;
 mod height;
+mod infix;
 mod joins;
 mod literal;
 mod locks;
@@ -32,6 +33,7 @@ mod operators;
 mod options;
 mod parameters;
 mod passwords;
+mod rows;
 mod said;
 mod schemas;
 mod sequences;
@@ -181,6 +183,10 @@ pub(crate) fn statements(text: &str) -> Result<Vec<Statement>> {
     if words.any(&[Keyword::SET]) {
         subscripts::adapt(&mut tokens);
     }
+    let stars = rows::has_stars(&tokens);
+    if stars {
+        rows::adapt(&mut tokens);
+    }
     options::adapt(&mut tokens, &words);
     let mut copied = if words.any(&[Keyword::COPY]) {
         copies::take_rests(&mut tokens, text)
@@ -190,7 +196,7 @@ pub(crate) fn statements(text: &str) -> Result<Vec<Statement>> {
     if words.any(joins::WORDS) {
         joins::adapt(&mut tokens)?;
     }
-    let dialect = dialect::Bounded::new(tokens.len());
+    let dialect = dialect::Bounded::new(&tokens);
     let mut parser = Parser::new(&dialect)
         .with_recursion_limit(NESTING_MAX)
         .with_tokens_with_locations(tokens);
@@ -233,6 +239,9 @@ pub(crate) fn statements(text: &str) -> Result<Vec<Statement>> {
             }
             statement = schemas::with_elements(&mut parser, statement, start)
                 .map_err(|error| syntax_error(text, &parser, error))?;
+        }
+        if stars {
+            rows::as_arguments(&mut statement);
         }
         found.push(into_table(statement));
         let next = parser.peek_token_ref();

@@ -36,18 +36,6 @@ pub(super) fn adapt(tokens: &mut [TokenWithSpan]) {
             (Token::Mul, _) if is_table(&before) && ends_table(next(1), next(2)) => {
                 tokens[place].token = blank();
             }
-            // `(t).*`, where `t` is a table's name.
-            (Token::Period, _)
-                if next(1) == Some(&Token::Mul)
-                    && before(1) == Some(&Token::RParen)
-                    && before(3) == Some(&Token::LParen)
-                    && matches!(before(2), Some(Token::Word(_)))
-                    && begins_item(before(4)) =>
-            {
-                for bracket in [spoken[at - 1], spoken[at - 3]] {
-                    tokens[bracket].token = blank();
-                }
-            }
             // `ORDER BY a USING >`.
             (_, Keyword::USING) => {
                 let order = match next(1) {
@@ -142,18 +130,6 @@ pub(super) fn put_behind(tokens: &mut Vec<TokenWithSpan>, places: &[usize], more
 
 fn keyword(token: Option<&Token>) -> Keyword {
     token.map_or(Keyword::NoKeyword, super::dialect::keyword)
-}
-
-/// Whether an item of a list stands behind a token.
-fn begins_item(before: Option<&Token>) -> bool {
-    let word = keyword(before);
-    let words = [
-        Keyword::SELECT,
-        Keyword::DISTINCT,
-        Keyword::ALL,
-        Keyword::RETURNING,
-    ];
-    before == Some(&Token::Comma) || words.contains(&word)
 }
 
 /// Whether a table's name stands before, behind a word that tables stand behind.

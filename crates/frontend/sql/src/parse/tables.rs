@@ -213,12 +213,18 @@ fn without_data(tokens: &mut Vec<TokenWithSpan>, table: usize, end: usize) {
 /// … AS EXECUTE name (…) is a query of [`EXECUTED`] and of the call.
 fn execute(tokens: &mut Vec<TokenWithSpan>, table: usize, end: usize) {
     let words = spoken(tokens, table, end);
-    let mut pairs = words.windows(2);
-    let found = pairs.find(|two| {
-        let two = [two[0], two[1]].map(|at| keyword(&tokens[at].token));
-        two == [Keyword::AS, Keyword::EXECUTE]
+    // The first AS that is in no brackets is the table's: any other calls a column so.
+    let mut depth = 0usize;
+    let queried = words.iter().position(|at| {
+        match tokens[*at].token {
+            Token::LParen => depth += 1,
+            Token::RParen => depth = depth.saturating_sub(1),
+            _ => {}
+        }
+        depth == 0 && keyword(&tokens[*at].token) == Keyword::AS
     });
-    let Some(&[_, at]) = found else {
+    let found = queried.and_then(|queried| words.get(queried + 1).copied());
+    let Some(at) = found.filter(|at| keyword(&tokens[*at].token) == Keyword::EXECUTE) else {
         return;
     };
     let span = tokens[at].span;

@@ -177,6 +177,8 @@ pub(crate) struct OutputColumn {
     pub domain: Option<Oid>,
     /// Their collation, where that is another than their type's.
     pub collation: Option<Oid>,
+    /// Whether COLLATE says which that is.
+    pub collated: bool,
 }
 
 impl OutputColumn {

@@ -2,7 +2,9 @@
 
 use super::OutputColumn;
 use super::select::{Body, Select, SortBy, SortKey};
-use crate::bind::{Binder, Bound, COMPARED_MAX, NamedTable, TableName, folded, type_label};
+use crate::bind::{
+    Binder, Bound, COMPARED_MAX, JoinedColumn, NamedTable, Star, folded, star_of, type_label,
+};
 use crate::catalog::{Index, IndexKey, Table};
 use crate::error::{Result, SqlError};
 use crate::expr::{Casting, Expr};
@@ -50,27 +52,29 @@ impl Binder<'_> {
         let (mut output, mut columns, mut open) = (Vec::new(), Vec::new(), Vec::new());
         for item in items {
             check_targets(output.len())?;
+            let star = match item {
+                ast::SelectItem::QualifiedWildcard(
+                    ast::SelectItemQualifiedWildcardKind::ObjectName(name),
+                    _,
+                ) => Some(Star::Table(name)),
+                // A name of its own says nothing, as in PostgreSQL.
+                ast::SelectItem::UnnamedExpr(expr)
+                | ast::SelectItem::ExprWithAlias { expr, .. } => star_of(expr),
+                _ => None,
+            };
+            if let Some(star) = star {
+                let all = self.starred(star)?;
+                self.list_columns(all, &mut output, &mut columns);
+                continue;
+            }
             let (expr, name) = match item {
                 ast::SelectItem::Wildcard(_) => {
                     if self.scope.tables.is_empty() {
                         let text = "SELECT * with no tables specified is not valid";
                         return Err(SqlError::syntax(text));
                     }
-                    self.all_columns(None, &mut output, &mut columns)?;
-                    continue;
-                }
-                ast::SelectItem::QualifiedWildcard(
-                    ast::SelectItemQualifiedWildcardKind::ObjectName(name),
-                    _,
-                ) => {
-                    let parts = name.0.iter().filter_map(ast::ObjectNamePart::as_ident);
-                    let names: Vec<String> = parts.map(folded).collect();
-                    let place = self.place(name);
-                    let table = self.table_named(&names, "*");
-                    let table = table.map_err(|error| error.at(place))?;
-                    self.refuse_record(table.name())?;
-                    self.all_columns(Some(table), &mut output, &mut columns)
-                        .map_err(|error| error.at(place))?;
+                    let all = self.all_columns();
+                    self.list_columns(all, &mut output, &mut columns);
                     continue;
                 }
                 ast::SelectItem::UnnamedExpr(expr) => (expr, None),
@@ -98,6 +102,7 @@ impl Binder<'_> {
                 origin: self.origin(&bound.expr),
                 domain: self.domain_of(&bound.expr),
                 collation: collated.of_column(bound.ty.unwrap_or(Type::Text)),
+                collated: collated.is_said(),
             });
             output.push(bound.expr);
         }
@@ -126,38 +131,43 @@ impl Binder<'_> {
         Ok((output, columns))
     }
 
-    fn all_columns(
-        &mut self,
-        of: Option<TableName<'_>>,
-        output: &mut Vec<Expr>,
-        columns: &mut Vec<OutputColumn>,
-    ) -> Result<()> {
-        let all = match of {
-            Some(of) => {
-                let found = self.scope.named(of)?;
-                found
-                    .ok_or_else(|| self.scope.no_table(of.name()))?
-                    .columns()
-            }
-            None => {
-                let all = self.scope.with_columns(0);
-                let all = all.filter(|named| !named.is_qualified_only());
-                all.flat_map(NamedTable::columns).collect()
-            }
-        };
+    /// What `*` stands for.
+    fn all_columns(&mut self) -> Vec<(String, Bound)> {
+        let all = self.scope.with_columns(0);
+        let all = all.filter(|named| !named.is_qualified_only());
+        let all: Vec<JoinedColumn> = all.flat_map(NamedTable::columns).collect();
+        let mut columns = Vec::with_capacity(all.len());
         for column in all {
             self.reads_columns(0, &column.expr);
-            columns.push(OutputColumn {
-                name: column.name,
-                ty: column.ty,
+            let value = Bound {
                 typmod: column.typmod,
-                origin: self.origin(&column.expr),
-                domain: self.domain_of(&column.expr),
-                collation: self.collated_column(&column.expr).of_column(column.ty),
-            });
-            output.push(column.expr);
+                ..Bound::new(column.expr, column.ty)
+            };
+            columns.push((column.name, value));
         }
-        Ok(())
+        columns
+    }
+
+    /// Adds the columns that a star stands for.
+    fn list_columns(
+        &self,
+        all: Vec<(String, Bound)>,
+        output: &mut Vec<Expr>,
+        columns: &mut Vec<OutputColumn>,
+    ) {
+        for (name, value) in all {
+            let ty = value.ty.unwrap_or(Type::Text);
+            columns.push(OutputColumn {
+                name,
+                ty,
+                typmod: value.typmod,
+                origin: self.origin(&value.expr),
+                domain: self.domain_of(&value.expr),
+                collation: self.collated_column(&value.expr).of_column(ty),
+                collated: false,
+            });
+            output.push(value.expr);
+        }
     }
 
     fn origin(&self, expr: &Expr) -> (u32, i16) {
@@ -581,6 +591,10 @@ fn figured(node: &ast::Expr) -> Option<(String, Strength)> {
     match node {
         ast::Expr::Identifier(ident) => strong(folded(ident)),
         ast::Expr::CompoundIdentifier(parts) => strong(parts.last().map(folded)?),
+        ast::Expr::QualifiedWildcard(table, _) => {
+            let last = table.0.last().and_then(ast::ObjectNamePart::as_ident);
+            strong(last.map(folded)?)
+        }
         ast::Expr::Function(function) => strong(crate::bind::called_name(&function.name).ok()?),
         ast::Expr::Cast {
             expr, data_type, ..

@@ -294,19 +294,24 @@ impl Binder<'_> {
         &mut self,
         rows: &[ast::Parens<Vec<ast::Expr>>],
     ) -> Result<(Vec<Vec<Expr>>, Vec<OutputColumn>)> {
-        let width = rows.first().map_or(0, |row| row.content.len());
-        check_targets(width)?;
-        let mut by_column: Vec<Vec<Bound>> = (0..width).map(|_| Vec::new()).collect();
-        for row in rows {
-            if row.content.len() != width {
+        let mut by_column: Vec<Vec<Bound>> = Vec::new();
+        for (number, row) in rows.iter().enumerate() {
+            let items: Vec<&ast::Expr> = row.content.iter().collect();
+            let items = self.spelled_out(&items)?;
+            if number == 0 {
+                check_targets(items.len())?;
+                by_column = items.iter().map(|_| Vec::new()).collect();
+            }
+            if items.len() != by_column.len() {
                 let error = SqlError::syntax("VALUES lists must all be the same length");
                 let first = row.content.first();
                 return Err(error.at(first.and_then(|expr| self.place(expr))));
             }
-            for (column, expr) in by_column.iter_mut().zip(&row.content) {
-                column.push(self.expr(expr)?);
+            for (column, item) in by_column.iter_mut().zip(items) {
+                column.push(item);
             }
         }
+        let width = by_column.len();
         let mut out: Vec<Vec<Expr>> = rows.iter().map(|_| Vec::with_capacity(width)).collect();
         let mut columns = Vec::with_capacity(width);
         for (number, column) in (1..).zip(by_column) {
@@ -321,6 +326,7 @@ impl Binder<'_> {
                 origin: (0, 0),
                 domain: None,
                 collation: None,
+                collated: false,
             });
         }
         Ok((out, columns))

@@ -351,22 +351,20 @@ impl Binder<'_> {
             table,
             position: first as u16 + position,
         };
-        Ok(match columns.as_slice() {
-            [(_, ty)] => Bound::new(column(0), *ty),
-            all => {
-                let values = (0..).zip(all).map(|(at, _)| column(at));
-                let columns = all.iter();
-                let columns = columns.map(|(name, ty)| ((*name).to_owned(), *ty, Typmod::NONE));
-                Bound {
-                    expr: Expr::Call {
-                        function: Builtin::Catalog(CatalogFunction::MakeRecord),
-                        arguments: values.collect(),
-                    },
-                    ty: Some(Type::Record),
-                    typmod: self.new_record(columns.collect()),
-                    start: None,
-                }
-            }
+        if let [(_, ty)] = columns.as_slice() {
+            return Ok(Bound::new(column(0), *ty));
+        }
+        let fields = (0u16..).zip(&columns).map(|(position, _)| column(position));
+        let expr = Expr::Call {
+            function: Builtin::Catalog(CatalogFunction::MakeRecord),
+            arguments: fields.collect(),
+        };
+        let named = columns.iter();
+        let named = named.map(|(name, ty)| ((*name).to_owned(), *ty, Typmod::NONE));
+        let typmod = self.new_record(named.collect());
+        Ok(Bound {
+            typmod,
+            ..Bound::new(expr, Type::Record)
         })
     }
 }

@@ -113,7 +113,9 @@ impl Binder<'_> {
             if !may_differ {
                 check_equality(ty)?;
             }
-            let collation = common_collation([column.collation, other.collation], may_differ);
+            let said = [column.collated, other.collated];
+            let collation = common_collation([column.collation, other.collation], said, may_differ);
+            column.collated = false;
             column.collation = collation.map_err(|error| error.at(self.place_of_item(node, at)))?;
             column.ty = ty;
             column.origin = (0, 0);

@@ -4,7 +4,7 @@
 
 use super::through::view_of;
 use super::{Body, Select, SourceKind};
-use crate::bind::{Binder, folded};
+use crate::bind::{Binder, folded, star_of};
 use crate::catalog::{Kind, Oid, Relation};
 use crate::error::{Result, SqlError};
 use sqlparser::ast;
@@ -189,7 +189,9 @@ impl Binder<'_> {
         for item in &select.projection {
             match item {
                 ast::SelectItem::UnnamedExpr(expr)
-                | ast::SelectItem::ExprWithAlias { expr, .. } => {
+                | ast::SelectItem::ExprWithAlias { expr, .. }
+                    if star_of(expr).is_none() =>
+                {
                     reach.push(reached(expr, &name, &names));
                 }
                 _ => reach.extend((0..names.len()).map(Ok)),

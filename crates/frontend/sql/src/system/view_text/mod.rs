@@ -11,7 +11,7 @@
 mod names;
 mod terms;
 
-use crate::bind::folded;
+use crate::bind::{folded, star_of};
 use crate::catalog::View;
 use crate::names::quoted;
 use crate::parse::with_exclusions;
@@ -367,6 +367,7 @@ impl Writer<'_> {
         let mut number = 0;
         for item in &select.projection {
             let (expr, alias) = match item {
+                SelectItem::UnnamedExpr(expr) if star_of(expr).is_some() => return None,
                 SelectItem::UnnamedExpr(expr) => (expr.clone(), None),
                 SelectItem::ExprWithAlias { expr, alias } => (expr.clone(), Some(alias)),
                 SelectItem::Wildcard(_) => {

@@ -1,7 +1,7 @@
 //! What a name without its table means, in the query of a view.
 
 use super::Writer;
-use crate::bind::folded;
+use crate::bind::{folded, star_of};
 use crate::catalog::{Kind, Named, Relation};
 use crate::names::quoted;
 use crate::plan::column_name_of;
@@ -287,6 +287,7 @@ impl Writer<'_> {
                 let mut all = Vec::with_capacity(select.projection.len());
                 for item in &select.projection {
                     match item {
+                        SelectItem::UnnamedExpr(expr) if star_of(expr).is_some() => return None,
                         SelectItem::UnnamedExpr(expr) => all.push(column_name_of(expr)),
                         SelectItem::ExprWithAlias { alias, .. } => all.push(folded(alias)),
                         SelectItem::Wildcard(_) => {
