@@ -179,6 +179,13 @@ impl Aggregate {
         self
     }
 
+    /// Takes, of the rows that it takes, only those where this is true, too.
+    pub(crate) fn leave_out_but(&mut self, condition: &Term) {
+        let own = self.filter.take();
+        let both = [condition.clone()].into_iter().chain(own);
+        self.filter = Some(Term::all(both));
+    }
+
     /// The type of its value, and what else is known.
     pub(crate) fn kind(&self) -> Kind {
         self.result

@@ -25,6 +25,7 @@ mod pushed;
 mod relation;
 mod running;
 mod scan;
+mod sets;
 mod sorts;
 mod stays;
 mod sum;

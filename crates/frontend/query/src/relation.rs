@@ -2,7 +2,7 @@
 
 use crate::aggregate::Aggregate;
 use crate::batch::{Batch, schema};
-use crate::error::{Error, Result};
+use crate::error::{Error, Failure, Result};
 use crate::function::{KeyFunction, RowFunction};
 use crate::scan::{Rows, Scanned};
 use crate::term::{Column, Term};
@@ -195,6 +195,17 @@ impl Relation {
         Self::with(builder.project(named)?, columns)
     }
 
+    /// The rows as they are, however few of their columns are read: the others, which draw, are computed all the same. DataFusion leaves out what nobody reads; so a condition reads them, which
+    /// is true.
+    ///
+    /// # Errors
+    /// None that is known.
+    pub fn keeping(self, symbols: &Symbols, columns: &[Column]) -> Result<Self> {
+        let terms = columns.iter().map(|column| column.term()).collect();
+        let read = Term::call(symbols, Arc::new(Read), terms, Type::Bool, true);
+        self.filter(read)
+    }
+
     /// The rows with terms behind their columns.
     ///
     /// # Errors
@@ -315,7 +326,7 @@ impl Relation {
     /// the aggregates, then for each of `asked` a number whose bits say, key by key, that it is not of the set.
     ///
     /// # Errors
-    /// Sets of too many keys; sets of which some have no keys, of rows or aggregates that would differ if they were computed again.
+    /// Sets of too many keys; several sets without keys, and no other, of rows or aggregates that would differ if they were computed again.
     pub fn group_sets(
         self,
         symbols: &Symbols,
@@ -335,6 +346,9 @@ impl Relation {
         // Keys are of the others alone.
         let volatile = aggregates.iter().any(Aggregate::is_volatile);
         if again && (volatile || self.is_volatile()?) {
+            if !full.is_empty() {
+                return self.group_sets_once(symbols, keys, aggregates, sets, asked);
+            }
             return Err(Error::Unplanned(
                 "sets without keys of rows that are not the same when they are read again"
                     .to_owned(),
@@ -385,8 +399,8 @@ impl Relation {
         Ok(volatile)
     }
 
-    /// The same of sets that all have keys.
-    fn grouped_by(
+    /// The same of sets that all have keys, or of rows of which there is one at least.
+    pub(crate) fn grouped_by(
         self,
         symbols: &Symbols,
         mut keys: Vec<Term>,
@@ -592,6 +606,20 @@ impl Relation {
     pub fn lines(&self) -> Vec<String> {
         let shown = self.plan.display_indent().to_string();
         shown.lines().map(str::to_owned).collect()
+    }
+}
+
+/// Reads what it is called with.
+#[derive(Debug)]
+struct Read;
+
+impl RowFunction for Read {
+    fn call(&self, _: &[ValueRef<'_>]) -> std::result::Result<Value, Failure> {
+        Ok(Value::Bool(true))
+    }
+
+    fn is_total(&self) -> bool {
+        true
     }
 }
 

@@ -124,7 +124,7 @@ impl<'t> Translation<'t, '_, '_> {
         match expr {
             Expr::Subquery(number) => {
                 let subquery = subs.get(usize::from(*number));
-                let ty = subquery.and_then(|subquery| subquery.select.types.first());
+                let ty = subquery.and_then(Subquery::ty);
                 *expr = Expr::Const(match ty {
                     // A decimal as any other.
                     Some(Type::Numeric) => Value::Numeric(Numeric::from(0i64)),

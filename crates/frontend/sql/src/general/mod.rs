@@ -18,6 +18,7 @@ mod function;
 mod guards;
 mod host;
 mod joins;
+mod kept;
 mod order;
 mod outside;
 mod parts;

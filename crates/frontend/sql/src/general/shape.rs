@@ -2,6 +2,7 @@
 
 use super::translate::Level;
 use crate::expr::{Expr, RowsFrom};
+use crate::plan::{SetCall, Subquery, tables_read};
 use vellum_query::{Arithmetic, Extent, Kind, Term};
 use vellum_row::arithmetic::{self, Operator};
 use vellum_row::{Column, Type, Typmod, ValueRef};
@@ -204,4 +205,14 @@ pub(super) fn alone(expr: &Expr) -> Expr {
     let mut expr = expr.clone();
     renumber(&mut expr);
     expr
+}
+
+/// Whether arguments of functions read tables, or subqueries in them do.
+pub(super) fn reads_tables(calls: &[SetCall], subs: &[Subquery]) -> bool {
+    let mut reads = false;
+    for argument in calls.iter().flat_map(|call| &call.arguments) {
+        tables_read(argument, subs, &mut |_| reads = true);
+        argument.walk(&mut |expr| reads |= matches!(expr, Expr::Outer { .. }));
+    }
+    reads
 }

@@ -374,10 +374,7 @@ impl<'t> Translation<'t, '_, '_> {
     /// The type of an expression's values, if it is known here.
     fn type_known(&self, expr: &Expr, subs: &[Subquery]) -> Option<Type> {
         match expr {
-            Expr::Subquery(number) => {
-                let subquery = subs.get(usize::from(*number))?;
-                subquery.select.types.first().copied()
-            }
+            Expr::Subquery(number) => subs.get(usize::from(*number))?.ty(),
             Expr::Outer { .. } if self.is_further_out(expr) => self.further_out(expr).ok()?.ty(),
             Expr::Outer { .. } => self.column(expr).ok().map(|term| term.ty()),
             Expr::Param(number) => self.run.params[usize::from(*number)].ty(),
@@ -477,11 +474,8 @@ impl<'t> Translation<'t, '_, '_> {
                     *expr = Expr::Const(self.run_once(subquery)?);
                     return Ok(());
                 }
-                let ty = match subquery.kind {
-                    SubqueryKind::Exists => Type::Bool,
-                    SubqueryKind::Array(element) => element.gathered(),
-                    _ => subquery.select.types[0],
-                };
+                // Of rows it is whether there are any.
+                let ty = subquery.ty().unwrap_or(Type::Bool);
                 self.subquery(*number, ty, subs)?
             }
             Expr::InSubquery {

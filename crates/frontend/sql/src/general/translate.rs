@@ -4,13 +4,13 @@ use super::fold::AggregateFold;
 use super::function::Away;
 use super::host::{SourceRows, Sources};
 use super::order::Estimate;
-use super::shape::{alone, is_integer, kind_of, type_of};
+use super::shape::{alone, is_integer, kind_of, reads_tables, type_of};
 use super::sieve::Sieve;
 use crate::bind::{Aggregate, AggregateKind, WINDOW_SLOTS};
 use crate::error::{Result, SqlError};
 use crate::exec::{KeptRows, Run};
 use crate::expr::{Explain, Expr, ListSets};
-use crate::plan::{Body, Grouping, Select, SetCall, SortBy, Source, SourceKind, Subquery, choose};
+use crate::plan::{Body, Grouping, Select, SortBy, Source, SourceKind, Subquery, choose};
 use sqlparser::ast::SetOperator;
 use std::sync::Arc;
 use vellum_query::{
@@ -136,7 +136,9 @@ impl<'t, 'r, 'w> Translation<'t, 'r, 'w> {
     pub fn query(&mut self, select: &'t Select) -> Result<Relation> {
         let beside = self.levels.pop();
         let relation = match select.locks.is_empty() || self.levels.is_empty() {
-            true => self.inner(select),
+            true => self
+                .inner(select)
+                .and_then(|rows| self.keeping(select, rows)),
             // It may read what is around both, and is run by itself.
             false => Err(SqlError::unsupported("FOR UPDATE of such a query")),
         };
@@ -573,7 +575,7 @@ impl<'t, 'r, 'w> Translation<'t, 'r, 'w> {
                 };
                 (rows, "generate_series".to_owned(), vec![(*ty).into()])
             }
-            SourceKind::Function { calls, ordinality } if !reads_tables(calls) => {
+            SourceKind::Function { calls, ordinality } if !reads_tables(calls, subs) => {
                 let rows = self.run.rows_of(calls, *ordinality, subs)?;
                 let types = calls.iter().flat_map(|call| &call.types);
                 let mut kinds: Vec<_> = types.map(|ty| (*ty).into()).collect();
@@ -786,15 +788,4 @@ fn order_of(select: &Select, relation: &Relation, width: usize) -> Result<Vec<So
         });
     }
     Ok(keys)
-}
-
-/// Whether arguments of functions are of tables.
-fn reads_tables(calls: &[SetCall]) -> bool {
-    let mut reads = false;
-    for argument in calls.iter().flat_map(|call| &call.arguments) {
-        argument.walk(&mut |expr| {
-            reads |= matches!(expr, Expr::Column { .. } | Expr::Outer { .. });
-        });
-    }
-    reads
 }

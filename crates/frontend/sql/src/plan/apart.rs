@@ -4,8 +4,9 @@
 //! sets and DISTINCT ON are for operators, which have no such step. A query with both becomes two: the tables with their conditions are a query in FROM, whose rows
 //! a program finds and keeps, and all else reads these.
 
-use super::SetCall;
+use super::reads::tables_read;
 use super::select::{Body, Grouping, Select, SortBy, SortKey, Source, SourceKind, plain};
+use super::{SetCall, Subquery};
 use crate::bind::{Binder, Window};
 use crate::expr::{Expr, RowsFrom};
 use vellum_row::Type;
@@ -47,21 +48,21 @@ fn sorted(keys: &mut [SortKey], each: &mut dyn FnMut(&mut Expr)) {
     }
 }
 
-/// Whether functions in FROM read columns of the tables before them.
-fn reads_columns(calls: &[SetCall]) -> bool {
+/// Whether functions in FROM read columns of the tables before them, or subqueries in their arguments do.
+fn reads_columns(calls: &[SetCall], subqueries: &[Subquery]) -> bool {
     let mut reads = false;
     for argument in calls.iter().flat_map(|call| &call.arguments) {
-        argument.walk(&mut |expr| reads |= matches!(expr, Expr::Column { .. }));
+        tables_read(argument, subqueries, &mut |_| reads = true);
     }
     reads
 }
 
 impl SourceKind {
     /// Whether it is read again for each row of the tables before it.
-    pub fn is_row_by_row(&self) -> bool {
+    pub fn is_row_by_row(&self, subqueries: &[Subquery]) -> bool {
         match self {
             Self::Lateral(_) => true,
-            Self::Function { calls, .. } => reads_columns(calls),
+            Self::Function { calls, .. } => reads_columns(calls, subqueries),
             _ => false,
         }
     }
@@ -73,7 +74,10 @@ impl Select {
         match &self.body {
             Body::Values(_) => false,
             Body::Set { left, right, .. } => left.is_row_by_row() || right.is_row_by_row(),
-            Body::From { sources, .. } => sources.iter().any(|source| source.kind.is_row_by_row()),
+            Body::From { sources, .. } => {
+                let mut kinds = sources.iter().map(|source| &source.kind);
+                kinds.any(|kind| kind.is_row_by_row(&self.subqueries))
+            }
         }
     }
 }
@@ -85,7 +89,8 @@ impl Binder<'_> {
         let sets =
             sets.is_some_and(|grouping| grouping.sets.is_some() || !grouping.asked.is_empty());
         let steps = sets || !readers.windows.is_empty() || !readers.apart.is_empty();
-        let row_by_row = sources.iter().any(|source| source.kind.is_row_by_row());
+        let mut kinds = sources.iter().map(|source| &source.kind);
+        let row_by_row = kinds.any(|kind| kind.is_row_by_row(&self.subqueries));
         if !steps || !row_by_row || sources.len() != self.scope.tables.len() {
             return;
         }

@@ -60,7 +60,7 @@ pub(crate) use lock::{LockWait, RowLock, lock_of};
 pub(crate) use merge::{Merge, MergeAction};
 pub(crate) use output::{apart, check_equality, index_column_names, name_of as column_name_of};
 pub(crate) use path::{Access, Bounds, Several, choose};
-pub(crate) use reads::{columns_read, reads_from, tables_read};
+pub(crate) use reads::{columns_read, draws, reads_from, tables_read};
 pub(crate) use rules::Rules;
 pub(crate) use select::{
     Body, Grouping, Join, Recursive, Select, SortBy, SortKey, Source, SourceKind, is_whole,
@@ -229,6 +229,18 @@ impl Subquery {
             kind,
             select,
             by_keys: OnceLock::new(),
+        }
+    }
+}
+
+impl Subquery {
+    /// The type of its value, as an expression; a list, or rows, that a value is looked for in have none.
+    pub fn ty(&self) -> Option<Type> {
+        match self.kind {
+            SubqueryKind::Scalar => self.select.types.first().copied(),
+            SubqueryKind::Exists => Some(Type::Bool),
+            SubqueryKind::Array(element) => Some(element.gathered()),
+            SubqueryKind::List | SubqueryKind::Rows { .. } => None,
         }
     }
 }

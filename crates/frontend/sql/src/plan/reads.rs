@@ -23,7 +23,7 @@ pub(super) fn columns_of_own(select: &Select, each: &mut dyn FnMut(u16, u16)) {
 }
 
 /// Whether an expression may have another value each time, or does something twice then; its subqueries included.
-pub(super) fn draws(expr: &Expr, subqueries: &[Subquery]) -> bool {
+pub(crate) fn draws(expr: &Expr, subqueries: &[Subquery]) -> bool {
     let mut nothing = |_, _| {};
     let mut reads = Reads::new(&mut nothing);
     reads.expression(expr, subqueries);

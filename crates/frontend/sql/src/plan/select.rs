@@ -530,7 +530,8 @@ impl Binder<'_> {
             self.needs(General::LargeScan);
         }
         // What is read again for each row programs read.
-        let row_by_row = sources.iter().any(|source| source.kind.is_row_by_row());
+        let mut kinds = sources.iter().map(|source| &source.kind);
+        let row_by_row = kinds.any(|kind| kind.is_row_by_row(&self.subqueries));
         if row_by_row && self.general.is_some_and(General::may_be_row_by_row) {
             self.general = None;
         }

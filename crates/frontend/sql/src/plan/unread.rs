@@ -6,8 +6,8 @@
 //! - UR1 A column that draws, or asks something of the session that shows (`nextval`, a lock), is computed whether it is read or not; so is one by which rows are sorted or told apart.
 //! - UR2 Columns keep their places and types: what is not computed is null.
 
-use super::reads::{columns_of_own, draws};
-use super::{Body, InsertSource, ProgramKind, Select, SortBy, SourceKind, Subquery};
+use super::reads::columns_of_own;
+use super::{Body, InsertSource, ProgramKind, Select, SortBy, SourceKind, Subquery, draws};
 use crate::bind::{Aggregate, AggregateKind};
 use crate::expr::Expr;
 use sqlparser::ast::SetOperator;
