@@ -7,7 +7,7 @@ use crate::error::{Result, SqlError};
 use crate::expr::{Builtin, CatalogFunction, Expr};
 use crate::sqlstate;
 use sqlparser::ast;
-use vellum_row::{Type};
+use vellum_row::Type;
 
 /// A star that is none of multiplication, nor one alone.
 #[derive(Clone, Copy, Debug)]
