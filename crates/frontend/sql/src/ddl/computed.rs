@@ -19,7 +19,7 @@ impl Ddl<'_> {
     /// # Errors
     /// Of names and types; `0A000` for a subquery.
     pub(super) fn new_default(
-        &self,
+        &mut self,
         expr: &ast::Expr,
         ty: Type,
         typmod: Typmod,

@@ -94,7 +94,7 @@ impl Ddl<'_> {
     }
 
     /// The default of a domain, as it is kept; none for NULL.
-    fn domain_default(&self, expr: &ast::Expr, domain: &Domain) -> Result<Option<Box<str>>> {
+    fn domain_default(&mut self, expr: &ast::Expr, domain: &Domain) -> Result<Option<Box<str>>> {
         let default = self.new_default(expr, domain.ty, domain.typmod)?;
         let is_null = matches!(expr, ast::Expr::Value(value) if value.value == ast::Value::Null);
         match default {

@@ -161,7 +161,8 @@ impl Ddl<'_> {
         }
     }
 
-    /// Holds the gates of the types that a relation names, in its columns or in its texts, with others that do; and of the extensions whose functions it calls.
+    /// Holds the gates of the types that a relation names, in its columns or in its texts, with others that do; of the extensions whose functions it calls; and of the
+    /// sequences, and whatever else, that its defaults have come to read.
     ///
     /// # Errors
     /// Those of [`Ddl::enter`]; `0A000` for a type or a sequence that goes when the session ends, named by what stays.
@@ -173,13 +174,13 @@ impl Ddl<'_> {
         for oid in &types {
             self.hold_named(*oid)?;
         }
+        let read = self.sequences_read_by(&self.open.catalog.1, relation);
+        self.hold_sequences(&read, relation.oid)?;
         let catalog = &self.open.catalog.1;
         if catalog.is_temporary(relation.namespace) {
             return Ok(());
         }
-        let types = types
-            .into_iter()
-            .chain(self.sequences_read_by(catalog, relation));
+        let types = types.into_iter().chain(read);
         let mut named = types.filter_map(|oid| catalog.relation(oid));
         match named.find(|own| catalog.is_temporary(own.namespace)) {
             None => Ok(()),
@@ -190,6 +191,22 @@ impl Ddl<'_> {
                 Err(SqlError::unsupported(what))
             }
         }
+    }
+
+    /// Holds the gates of sequences that defaults of a relation read, but for those that they read before: who drops these finds the relation.
+    ///
+    /// # Errors
+    /// Those of [`Ddl::enter`].
+    fn hold_sequences(&mut self, read: &[Oid], by: Oid) -> Result<()> {
+        let catalog = &self.open.catalog.1;
+        let before = catalog.relation(by);
+        let before = before.map_or(Vec::new(), |before| self.sequences_read_by(catalog, before));
+        for oid in read {
+            if *oid != by && !before.contains(oid) {
+                self.enter(*oid, Mode::Write)?;
+            }
+        }
+        Ok(())
     }
 
     /// The same of one type; of a domain, with those that it was made over: their conditions are its own.

@@ -5,7 +5,7 @@
 
 use super::Ddl;
 use crate::bind::Binder;
-use crate::catalog::{Catalog, Default, Kind, Named, Oid, Relation, Table};
+use crate::catalog::{Catalog, Default, Kind, Mode, Named, Oid, Relation, Table};
 use crate::error::{Result, SqlError};
 use crate::names::{literal, parts, quoted};
 use crate::sqlstate;
@@ -48,11 +48,13 @@ impl Ddl<'_> {
         }
     }
 
-    /// The text of a default in which sequences stand with their schemas: they are the same whatever path names are looked up in later.
+    /// The text of a default in which sequences stand with their schemas: they are the same whatever path names are looked up in later. Their gates are
+    /// held from then on, before rows are written.
     ///
     /// # Errors
-    /// `42P01` for one that is not there.
-    pub(super) fn default_text(&self, expr: &ast::Expr) -> Result<Box<str>> {
+    /// `42P01` for one that is not there; those of [`Ddl::enter`].
+    pub(super) fn default_text(&mut self, expr: &ast::Expr) -> Result<Box<str>> {
+        let mut named = Vec::new();
         let catalog = &self.open.catalog.1;
         let text = with_names(&self.kept_text(expr), |name| {
             let found = self
@@ -62,9 +64,13 @@ impl Ddl<'_> {
                 let message = format!("relation \"{name}\" does not exist");
                 return Err(SqlError::new(sqlstate::UNDEFINED_TABLE, message));
             };
+            named.push(found.oid);
             let schema = catalog.namespace_name(found.namespace);
             Ok(Some(format!("{}.{}", quoted(schema), quoted(&found.name))))
         })?;
+        for oid in named {
+            self.enter(oid, Mode::Write)?;
+        }
         Ok(text.into())
     }
 

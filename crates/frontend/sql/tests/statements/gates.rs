@@ -401,6 +401,92 @@ fn a_wait_for_a_name_ends_when_its_time_is_over() {
     b.ok("rollback");
 }
 
+/// Definitions whose default draws from a sequence, what drops that, and what it says once the default is there and once it is not.
+const DRAWING: [(&str, &str, &str); 8] = [
+    (
+        "create table u (n int default nextval('s'))",
+        "drop sequence s",
+        "DROP SEQUENCE",
+    ),
+    (
+        "alter table t alter n set default nextval('s')",
+        "drop sequence s",
+        "DROP SEQUENCE",
+    ),
+    (
+        "alter table t add m int default nextval('s')",
+        "drop sequence s",
+        "DROP SEQUENCE",
+    ),
+    (
+        "create domain d as int default nextval('s')",
+        "drop sequence s",
+        "DROP SEQUENCE",
+    ),
+    (
+        "alter view v alter n set default nextval('s')",
+        "drop sequence s",
+        "DROP SEQUENCE",
+    ),
+    (
+        "create table u (n int default nextval('k_id_seq'))",
+        "drop table k",
+        "DROP TABLE",
+    ),
+    (
+        "create table u (n int default nextval('k_id_seq'))",
+        "alter table k drop id",
+        "ALTER TABLE",
+    ),
+    (
+        "create table u (n int default nextval('i_id_seq'))",
+        "alter table i alter id drop identity",
+        "ALTER TABLE",
+    ),
+];
+
+#[test]
+fn regress_a_default_and_a_drop_of_its_sequence_wait_for_each_other() {
+    for (made, drop, dropped) in DRAWING {
+        for (end, told) in [("commit", "2BP01"), ("rollback", dropped)] {
+            let (_database, [mut a, mut b]) = clients();
+            a.ok("create sequence s; create table t (n int); insert into t values (1); create view v as select n from t");
+            a.ok("create table k (id serial, n int); create table i (id int generated always as identity, n int)");
+            b.ok("set lock_timeout = 50");
+            a.ok("begin");
+            a.ok(made);
+            assert_eq!(b.state(drop), "55P03", "{made}");
+            b.ok("set lock_timeout = 0");
+            let (mut b, heard) = waits(b, drop, &mut a, end);
+            assert_eq!(heard, [told], "{made}; {end}");
+            if end == "rollback" {
+                continue;
+            }
+            // The other way round.
+            a.ok("drop domain if exists d; drop table if exists u; alter table t alter n drop default, drop if exists m; alter view v alter n drop default");
+            b.ok("begin");
+            b.ok(drop);
+            a.ok("set lock_timeout = 50");
+            assert_eq!(a.state(made), "55P03", "{made}");
+            a.ok("set lock_timeout = 0");
+            let (mut a, heard) = waits(a, made, &mut b, "commit");
+            assert_eq!(heard, ["42P01"], "{made}");
+            a.ok("insert into t (n) values (2)");
+        }
+    }
+}
+
+#[test]
+fn a_default_that_was_there_keeps_nobody_from_its_sequence() {
+    let (_database, [mut a, mut b]) = clients();
+    a.ok("create sequence s; create table t (n int default nextval('s'))");
+    b.ok("set lock_timeout = 50");
+    a.ok("begin; alter table t add m int; alter table t alter m set default 3");
+    b.ok("alter sequence s increment 5; begin; alter sequence s increment 1");
+    a.ok("alter table t alter n set not null; commit");
+    b.ok("commit");
+}
+
 /// Says something in a thread of its own; the tags, or the SQLSTATE of the error.
 fn aside(mut client: Client, sql: &'static str) -> thread::JoinHandle<(Client, String)> {
     thread::spawn(move || {
