@@ -301,6 +301,8 @@ impl Ddl<'_> {
 fn comparable(from: Type, to: Type) -> bool {
     from == to
         || (from.is_integer() && to.is_integer())
+        // As the wider of the two.
+        || (from == Type::Float8 && to == Type::Float4)
         || cast_between(from, to) == Some(CastContext::Implicit)
 }
 

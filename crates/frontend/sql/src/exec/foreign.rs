@@ -23,7 +23,7 @@ use crate::sqlstate;
 use std::collections::VecDeque;
 use std::sync::Arc;
 use vellum::{Newest, TransactionOptions};
-use vellum_row::{Settings, Value, compare, show};
+use vellum_row::{Settings, Value, ValueRef, compare, show};
 
 /// What a changed row has yet to answer for.
 #[derive(Debug)]
@@ -503,6 +503,10 @@ fn equal(
     let both_integers = ty.is_integer() && target.as_ref().as_i64().is_some();
     if both_integers || target.ty() == own.ty() {
         return Ok(compare(own.as_ref(), target.as_ref()).is_eq());
+    }
+    if let (Value::Float8(own), Value::Float4(target)) = (&own, target) {
+        let target = ValueRef::Float8(f64::from(*target));
+        return Ok(compare(ValueRef::Float8(*own), target).is_eq());
     }
     let wanted = target.ty().unwrap_or(ty);
     let own = vellum_row::cast(

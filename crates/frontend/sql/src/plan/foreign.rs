@@ -8,7 +8,7 @@ use crate::expr::Expr;
 use crate::rows::Shape;
 use std::sync::Arc;
 use vellum_base::maps::HashMap;
-use vellum_row::{ColumnId, Settings, Typmod, Value, cast};
+use vellum_row::{ColumnId, Settings, Type, Typmod, Value, ValueRef, cast};
 
 /// A foreign key.
 #[derive(Debug)]
@@ -158,6 +158,13 @@ impl Foreign {
             let fits = value.fits(ty) || (own.is_integer() && ty.is_integer());
             let done = if fits {
                 codec.encode_equal(number, value, key)?
+            } else if let ValueRef::Float8(wide) = value
+                && ty == Type::Float4
+            {
+                // They are compared as the wider of the two: what is none of the narrower one's values has no equal.
+                let narrow = wide as f32;
+                let exact = f64::from(narrow) == wide || wide.is_nan();
+                exact && codec.encode_equal(number, ValueRef::Float4(narrow), key)?
             } else {
                 let value = cast(value, ty, Typmod::NONE, false, settings)?;
                 codec.encode_equal(number, value.as_ref(), key)?

@@ -165,6 +165,8 @@ corpus!(
     pgcrypto,
     precedence,
     qualified_names,
+    read_patterns,
+    record_forms,
     recursive,
     replica_role,
     rights,

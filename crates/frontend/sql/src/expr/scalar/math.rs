@@ -277,17 +277,21 @@ fn bucket(a: &Arguments<'_>) -> Result<Value> {
     if low.is_infinite() || high.is_infinite() {
         return told("lower and upper bounds must be finite");
     }
+    let all = f64::from(count);
     let place = |value: f64, low: f64, high: f64| {
         if value < low {
-            0.0
-        } else if value >= high {
-            f64::from(count) + 1.0
-        } else {
-            (f64::from(count) * ((value - low) / (high - low)))
-                .min(f64::from(count) - 1.0)
-                .floor()
-                + 1.0
+            return 0.0;
         }
+        if value >= high {
+            return all + 1.0;
+        }
+        let (part, whole) = (all * (value - low), high - low);
+        if part.is_finite() && whole.is_finite() {
+            return (part / whole + 1.0).floor();
+        }
+        // Halves of what is finite are no further apart than what is. The quotient may be rounded to 1, which no value is that is below the bound.
+        let quotient = (value / 2.0 - low / 2.0) / (high / 2.0 - low / 2.0);
+        (all * quotient).floor().min(all - 1.0) + 1.0
     };
     let found = if low < high {
         place(value, low, high)

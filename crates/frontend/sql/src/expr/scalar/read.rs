@@ -1,6 +1,6 @@
 //! `to_date`, `to_timestamp` and `to_number`: what is read by a pattern.
 
-use super::template::{DAYS, MONTHS, Node, ROMAN, nodes};
+use super::template::{Case, DAYS, MONTHS, Node, ROMAN, nodes};
 use super::{Arguments, Entry, fault, numeral, strict};
 use crate::error::{Result, SqlError};
 use vellum_row::Value;
@@ -17,38 +17,78 @@ pub(super) static ENTRIES: &[Entry] = &[
     }),
 ];
 
-/// The fields that were read.
+/// How the days of a year are counted.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Convention {
+    Gregorian,
+    IsoWeek,
+}
+
+/// The convention that a field belongs to.
+fn convention(field: &str) -> Option<Convention> {
+    Some(match field {
+        "IYYY" | "IYY" | "IY" | "I" | "IW" | "ID" | "IDDD" => Convention::IsoWeek,
+        "Y,YYY" | "YYYY" | "YYY" | "YY" | "Y" | "MM" | "MONTH" | "MON" | "RM" | "DDD" | "DD"
+        | "D" | "WW" | "W" => Convention::Gregorian,
+        _ => return None,
+    })
+}
+
+/// The fields that were read. What is 0 counts as not said, as in PostgreSQL.
 #[derive(Default, Debug)]
 struct Fields {
-    year: Option<i32>,
-    century: Option<i32>,
+    convention: Option<Convention>,
+    year: i32,
+    century: i32,
     /// Digits of a year that was cut short.
     short_year: bool,
-    before_christ: bool,
-    month: Option<i32>,
-    day: Option<i32>,
-    year_day: Option<i32>,
-    week: Option<i32>,
-    month_week: Option<i32>,
-    iso_year: Option<i32>,
-    iso_week: Option<i32>,
-    /// 1 for Monday.
-    iso_day: Option<i32>,
-    iso_year_day: Option<i32>,
-    julian: Option<i32>,
+    /// 1 for BC.
+    before_christ: i32,
+    month: i32,
+    day: i32,
+    /// Of the year, in its convention.
+    year_day: i32,
+    /// Of the year, in its convention.
+    week: i32,
+    month_week: i32,
+    /// 1 for Sunday.
+    week_day: i32,
+    julian: i32,
     hour: i32,
     half_day_clock: bool,
-    afternoon: Option<bool>,
+    /// 1 for PM.
+    afternoon: i32,
     minute: i32,
     second: i32,
-    seconds_of_day: Option<i32>,
-    micros: i64,
-    zone: Option<(i32, i32)>,
+    seconds_of_day: i32,
+    millis: i32,
+    micros: i32,
+    /// -1 for west of Greenwich, 1 for east; 0 if no zone was read.
+    zone_sign: i32,
+    zone_hours: i32,
+    zone_minutes: i32,
+}
+
+/// Sets what a field says.
+///
+/// # Errors
+/// `22007` if another value was set before.
+fn set(place: &mut i32, value: i32, field: &str) -> Result<()> {
+    if *place != 0 && *place != value {
+        let text = format!("conflicting values for \"{field}\" field in formatting string");
+        let detail = "This value contradicts a previous setting for the same field type.";
+        return Err(bad(text).with_detail(detail));
+    }
+    *place = value;
+    Ok(())
 }
 
 struct Reader<'t> {
     rest: &'t str,
-    whole: &'t str,
+    /// The sign in front of the rest.
+    before: Option<char>,
+    /// How many blanks and separators more than the pattern has stood in front of the rest.
+    extra: i32,
 }
 
 #[cold]
@@ -104,18 +144,15 @@ impl Reader<'_> {
     }
 
     /// Digits behind a point: as many as count, and how many they were.
-    fn fraction(&mut self, field: &str, width: usize) -> Result<i64> {
+    fn fraction(&mut self, field: &str, width: usize) -> Result<(i32, usize)> {
         let digits = self.rest.bytes().take_while(u8::is_ascii_digit).count();
         let used = digits.min(width);
-        let value: i64 = match self.rest[..used].parse() {
+        let value = match self.rest[..used].parse() {
             Ok(value) => value,
-            Err(_) => {
-                self.number(field, width, true)?;
-                0
-            }
+            Err(_) => self.number(field, width, true)?,
         };
         self.rest = &self.rest[used..];
-        Ok(value * 10i64.pow(6 - used as u32))
+        Ok((value, used))
     }
 
     /// One of several names, from 0; those that are cut to `width` letters.
@@ -157,48 +194,80 @@ fn is_separator(char: char) -> bool {
     char.is_ascii_graphic() && !char.is_ascii_alphanumeric()
 }
 
+impl Reader<'_> {
+    /// Passes over one sign.
+    fn pass(&mut self) {
+        self.before = self.rest.chars().next();
+        self.rest = &self.rest[self.before.map_or(0, char::len_utf8)..];
+    }
+
+    /// Passes over blanks.
+    fn pass_blanks(&mut self) {
+        while self.rest.starts_with(char::is_whitespace) {
+            self.pass();
+            self.extra += 1;
+        }
+    }
+
+    /// Passes over what stands for a sign of the pattern: for a blank or a separator one of these, if there is one; for any other whatever stands there,
+    /// unless more was passed over than the pattern has.
+    fn pass_text(&mut self, char: char, quoted: bool) {
+        let separator = !quoted && (char.is_whitespace() || is_separator(char));
+        if separator {
+            let own = |own: char| own.is_whitespace() || is_separator(own);
+            match self.rest.starts_with(own) {
+                true => self.pass(),
+                false => self.extra -= 1,
+            }
+        } else if self.extra > 0 {
+            self.extra -= 1;
+        } else {
+            self.pass();
+        }
+    }
+}
+
 /// The fields of a text that is written by a pattern.
 fn read(text: &str, pattern: &str) -> Result<Fields> {
     let nodes = nodes(pattern);
     let mut fields = Fields::default();
     let mut reader = Reader {
         rest: text,
-        whole: text,
+        before: None,
+        extra: 0,
     };
     for (number, node) in nodes.iter().enumerate() {
-        let (name, fill) = match node {
-            Node::Field { name: "FX", .. } => continue,
-            Node::Field { name, fill, .. } => (*name, *fill),
-            Node::Text { char, quoted } => {
-                let separator = !quoted && (char.is_whitespace() || is_separator(*char));
-                let first = reader.rest.chars().next();
-                match first {
-                    Some(own) if !separator || own.is_whitespace() || is_separator(own) => {
-                        // A sign may belong to the number behind.
-                        reader.rest = &reader.rest[own.len_utf8()..];
-                    }
-                    _ => {}
-                }
-                continue;
-            }
-        };
-        if reader.rest.trim().is_empty() {
+        if reader.rest.is_empty() {
             // The pattern may be longer than the text.
             break;
         }
-        if !matches!(
-            name,
-            "MS" | "US" | "FF1" | "FF2" | "FF3" | "FF4" | "FF5" | "FF6"
-        ) {
-            reader.rest = reader.rest.trim_start_matches(|c: char| c.is_whitespace());
+        if number == 0 {
+            reader.pass_blanks();
+        }
+        let (name, fill, case) = match node {
+            Node::Field { name: "FX", .. } => continue,
+            Node::Field {
+                name, fill, case, ..
+            } => (*name, *fill, *case),
+            Node::Text { char, quoted } => {
+                reader.pass_text(*char, *quoted);
+                continue;
+            }
+        };
+        reader.pass_blanks();
+        if let Some(own) = convention(name)
+            && *fields.convention.get_or_insert(own) != own
+        {
+            let hint =
+                "Do not mix Gregorian and ISO week date conventions in a formatting template.";
+            let error = bad("invalid combination of date conventions".to_owned());
+            return Err(error.with_hint(hint));
         }
         // Whether the number has an end of its own.
         let open = fill
             || match nodes.get(number + 1) {
                 None => true,
-                Some(Node::Text { char, quoted }) => {
-                    !quoted && !char.is_ascii_digit() || *quoted && !char.is_ascii_digit()
-                }
+                Some(Node::Text { char, .. }) => !char.is_ascii_digit(),
                 Some(Node::Field { name, .. }) => matches!(
                     *name,
                     "A.D."
@@ -217,7 +286,7 @@ fn read(text: &str, pattern: &str) -> Result<Fields> {
                         | "TZ"
                 ),
             };
-        field(name, open, &mut reader, &mut fields)?;
+        field((name, &cased(name, case)), open, &mut reader, &mut fields)?;
         let ordinal = matches!(
             node,
             Node::Field {
@@ -228,104 +297,167 @@ fn read(text: &str, pattern: &str) -> Result<Fields> {
         if ordinal && reader.rest.len() >= 2 && reader.rest.is_char_boundary(2) {
             reader.rest = &reader.rest[2..];
         }
+        reader.before = None;
+        reader.extra = 0;
+        reader.pass_blanks();
     }
-    debug_assert!(reader.whole.len() >= reader.rest.len());
     Ok(fields)
 }
 
-fn field(name: &str, open: bool, reader: &mut Reader<'_>, fields: &mut Fields) -> Result<()> {
-    let mut number = |width| reader.number(name, width, open);
+/// A key word as the pattern has it.
+fn cased(name: &str, case: Case) -> String {
+    match case {
+        Case::Upper => name.to_owned(),
+        Case::Lower => name.to_lowercase(),
+        Case::Title => format!("{}{}", &name[..1], name[1..].to_lowercase()),
+    }
+}
+
+/// A field by its name, and as the pattern has it.
+fn field(
+    (name, shown): (&str, &str),
+    open: bool,
+    reader: &mut Reader<'_>,
+    fields: &mut Fields,
+) -> Result<()> {
+    let mut number = |width| reader.number(shown, width, open);
     match name {
-        "YYYY" => fields.year = Some(number(4)?),
-        "YYY" | "YY" | "Y" => {
-            fields.year = Some(near_2020(number(name.len())?));
-            fields.short_year = name != "YYY";
+        "YYYY" | "IYYY" => set(&mut fields.year, number(4)?, shown)?,
+        "YYY" | "YY" | "Y" | "IYY" | "IY" | "I" => {
+            set(&mut fields.year, number(name.len())?, shown)?;
+            fields.year = near_2020(fields.year);
+            fields.short_year = name.len() < 3;
         }
         "Y,YYY" => {
-            let thousands = reader.number(name, 9, true)?;
+            let thousands = reader.number(shown, 9, true)?;
             reader.rest = reader.rest.strip_prefix(',').unwrap_or(reader.rest);
-            let rest = reader.number(name, 3, false)?;
+            let rest = reader.number(shown, 3, false)?;
             let year = thousands
                 .checked_mul(1000)
                 .and_then(|year| year.checked_add(rest));
-            fields.year = Some(year.ok_or_else(|| {
-                let message = format!("value for \"{name}\" in source string is out of range");
+            let year = year.ok_or_else(|| {
+                let message = format!("value for \"{shown}\" in source string is out of range");
                 fault("22008", message)
-            })?);
+            })?;
+            set(&mut fields.year, year, shown)?;
         }
-        "IYYY" => fields.iso_year = Some(number(4)?),
-        "IYY" | "IY" | "I" => fields.iso_year = Some(near_2020(number(name.len())?)),
-        "CC" => fields.century = Some(number(2)?),
-        "MM" => fields.month = Some(number(2)?),
-        "DD" => fields.day = Some(number(2)?),
-        "DDD" => fields.year_day = Some(number(3)?),
-        "IDDD" => fields.iso_year_day = Some(number(3)?),
-        "D" => {
-            let day = number(1)?;
-            // 1 is Sunday there.
-            fields.iso_day = Some(if day == 1 { 7 } else { day - 1 });
+        "CC" => set(&mut fields.century, number(2)?, shown)?,
+        "MM" => set(&mut fields.month, number(2)?, shown)?,
+        "DD" => set(&mut fields.day, number(2)?, shown)?,
+        "DDD" | "IDDD" => set(&mut fields.year_day, number(3)?, shown)?,
+        "D" => set(&mut fields.week_day, number(1)?, shown)?,
+        "ID" => {
+            set(&mut fields.week_day, number(1)?, shown)?;
+            // 1 is Monday there.
+            fields.week_day = match fields.week_day {
+                day if day < 7 => day + 1,
+                _ => 1,
+            };
         }
-        "ID" => fields.iso_day = Some(number(1)?),
-        "WW" => fields.week = Some(number(2)?),
-        "W" => fields.month_week = Some(number(1)?),
-        "IW" => fields.iso_week = Some(number(2)?),
+        "WW" | "IW" => set(&mut fields.week, number(2)?, shown)?,
+        "W" => set(&mut fields.month_week, number(1)?, shown)?,
         "Q" => {
             // It is read and says nothing.
             number(1)?;
         }
-        "J" => fields.julian = Some(number(7)?).filter(|day| *day != 0),
+        "J" => set(&mut fields.julian, number(7)?, shown)?,
         "HH" | "HH12" => {
-            fields.hour = number(2)?;
+            set(&mut fields.hour, number(2)?, shown)?;
             fields.half_day_clock = true;
         }
-        "HH24" => fields.hour = number(2)?,
-        "MI" => fields.minute = number(2)?,
-        "SS" => fields.second = number(2)?,
-        "SSSS" | "SSSSS" => fields.seconds_of_day = Some(number(5)?),
-        "MS" => fields.micros += reader.fraction(name, 3)?,
-        "US" => fields.micros += reader.fraction(name, 6)?,
-        "FF1" | "FF2" | "FF3" | "FF4" | "FF5" | "FF6" => {
-            let width = name.as_bytes()[2] - b'0';
-            fields.micros += reader.fraction(name, usize::from(width))?;
+        "HH24" => set(&mut fields.hour, number(2)?, shown)?,
+        "MI" => set(&mut fields.minute, number(2)?, shown)?,
+        "SS" => set(&mut fields.second, number(2)?, shown)?,
+        "SSSS" | "SSSSS" => set(&mut fields.seconds_of_day, number(5)?, shown)?,
+        "MS" => {
+            let (value, digits) = reader.fraction(shown, 3)?;
+            set(&mut fields.millis, value, shown)?;
+            fields.millis *= scale(3, digits);
         }
-        "MONTH" => fields.month = Some(reader.name(name, &MONTHS, None)? as i32 + 1),
-        "MON" => fields.month = Some(reader.name(name, &MONTHS, Some(3))? as i32 + 1),
-        "RM" => fields.month = Some(reader.name(name, &ROMAN, None)? as i32 + 1),
+        "US" | "FF1" | "FF2" | "FF3" | "FF4" | "FF5" | "FF6" => {
+            let width = match name.strip_prefix("FF") {
+                Some(width) => width.parse().unwrap_or(6),
+                None => 6,
+            };
+            let (value, digits) = reader.fraction(shown, width)?;
+            set(&mut fields.micros, value, shown)?;
+            fields.micros *= scale(6, digits);
+        }
+        "MONTH" | "MON" => {
+            let width = (name == "MON").then_some(3);
+            let month = reader.name(shown, &MONTHS, width)? as i32 + 1;
+            set(&mut fields.month, month, shown)?;
+        }
+        "RM" => {
+            let month = reader.name(shown, &ROMAN, None)? as i32 + 1;
+            set(&mut fields.month, month, shown)?;
+        }
         "DAY" | "DY" => {
             let width = (name == "DY").then_some(3);
-            let day = reader.name(name, &DAYS, width)?;
-            fields.iso_day = Some(if day == 0 { 7 } else { day as i32 });
+            // As PostgreSQL compares it: with a number from 0.
+            set(
+                &mut fields.week_day,
+                reader.name(shown, &DAYS, width)? as i32,
+                shown,
+            )?;
+            fields.week_day += 1;
         }
-        "A.M." | "P.M." => {
-            fields.afternoon = Some(reader.name(name, &["a.m.", "p.m."], None)? == 1);
+        "A.M." | "P.M." | "AM" | "PM" => {
+            let names = match name.contains('.') {
+                true => ["a.m.", "p.m."],
+                false => ["am", "pm"],
+            };
+            let late = reader.name(shown, &names, None)? as i32;
+            set(&mut fields.afternoon, late, shown)?;
             fields.half_day_clock = true;
         }
-        "AM" | "PM" => {
-            fields.afternoon = Some(reader.name(name, &["am", "pm"], None)? == 1);
-            fields.half_day_clock = true;
+        "A.D." | "B.C." | "AD" | "BC" => {
+            let names = match name.contains('.') {
+                true => ["a.d.", "b.c."],
+                false => ["ad", "bc"],
+            };
+            let before = reader.name(shown, &names, None)? as i32;
+            set(&mut fields.before_christ, before, shown)?;
         }
-        "A.D." | "B.C." => {
-            fields.before_christ = reader.name(name, &["a.d.", "b.c."], None)? == 1;
-        }
-        "AD" | "BC" => fields.before_christ = reader.name(name, &["ad", "bc"], None)? == 1,
         "TZH" => {
-            let negative = reader.rest.starts_with('-');
-            reader.rest = reader.rest.trim_start_matches(['+', '-', ' ']);
-            let hours = reader.number(name, 2, false)?;
-            let minutes = fields.zone.map_or(0, |(_, minutes)| minutes);
-            fields.zone = Some((if negative { -hours } else { hours }, minutes));
+            let sign = match reader.rest.chars().next() {
+                Some(own @ ('+' | '-')) => {
+                    reader.pass();
+                    own
+                }
+                // It was taken for a separator, though the pattern had none left.
+                _ if reader.extra > 0 => reader.before.unwrap_or('+'),
+                _ => '+',
+            };
+            fields.zone_sign = if sign == '-' { -1 } else { 1 };
+            set(
+                &mut fields.zone_hours,
+                reader.number(shown, 2, false)?,
+                shown,
+            )?;
         }
         "TZM" => {
-            let minutes = reader.number(name, 2, false)?;
-            fields.zone = Some((fields.zone.map_or(0, |(hours, _)| hours), minutes));
+            if fields.zone_sign == 0 {
+                fields.zone_sign = 1;
+            }
+            set(
+                &mut fields.zone_minutes,
+                reader.number(shown, 2, false)?,
+                shown,
+            )?;
         }
         "TZ" | "OF" => {
-            let message = format!("formatting field \"{name}\" is only supported in to_char");
+            let message = format!("formatting field \"{shown}\" is only supported in to_char");
             return Err(fault("0A000", message));
         }
         _ => {}
     }
     Ok(())
+}
+
+/// What so many digits behind a point are to be multiplied with where there are `width` of them.
+fn scale(width: u32, digits: usize) -> i32 {
+    10i32.pow(width.saturating_sub(digits as u32))
 }
 
 impl Fields {
@@ -338,37 +470,32 @@ impl Fields {
 
     /// The year, astronomical.
     fn year(&self) -> i64 {
-        let own = self.year.map(i64::from);
-        let mut year = own.unwrap_or(0);
-        if let Some(century) = self.century.map(i64::from) {
-            year = match (own, self.short_year) {
-                (Some(year), true) => {
-                    let part = year % 100;
-                    if part == 0 {
-                        century * 100
-                    } else {
-                        (century - 1) * 100 + part
-                    }
-                }
-                (Some(year), false) => year,
-                (None, _) => (century - 1) * 100 + 1,
-            };
-        }
-        if self.before_christ && year > 0 {
-            1 - year
-        } else if year < 0 {
-            year + 1
-        } else {
-            year
+        let (year, century) = (i64::from(self.year), i64::from(self.century));
+        let before = self.before_christ != 0;
+        let century = if before { -century } else { century };
+        match (self.year, self.century) {
+            (0, 0) => 0,
+            (0, _) if century >= 0 => (century - 1) * 100 + 1,
+            (0, _) => century * 100 + 1,
+            (_, own) if own != 0 && self.short_year => match (year % 100, century >= 0) {
+                (0, true) => century * 100,
+                (0, false) => century * 100 + 1,
+                (part, true) => (century - 1) * 100 + part,
+                (part, false) => (century + 1) * 100 - part + 1,
+            },
+            _ => {
+                let year = if before { -year } else { year };
+                if year < 0 { year + 1 } else { year }
+            }
         }
     }
 
     /// The day, since 2000-01-01.
     fn day_number(&self, text: &str) -> Result<i64> {
         let wrong = || Self::out_of_range(text);
-        if let Some(julian) = self.julian {
-            return Ok(i64::from(julian) - i64::from(calendar::EPOCH_JULIAN));
-        }
+        let mut year = i32::try_from(self.year()).map_err(|_| wrong())?;
+        let (mut month, mut day) = (1, 1);
+        let iso = self.convention == Some(Convention::IsoWeek);
         // Monday of the first week of a year.
         let first_monday = |year: i32| {
             let fourth = Day {
@@ -379,65 +506,93 @@ impl Fields {
             .number();
             fourth - (i64::from(weekday(fourth)) + 6) % 7
         };
-        if let Some(year) = self.iso_year.or(self.iso_week.and(self.year)) {
-            if let Some(day) = self.iso_year_day {
-                return Ok(first_monday(year) + i64::from(day) - 1);
-            }
-            let week = self.iso_week.unwrap_or(1);
-            if !(1..=53).contains(&week) {
-                return Err(wrong());
-            }
-            let day = self.iso_day.unwrap_or(1);
-            return Ok(first_monday(year) + i64::from(week - 1) * 7 + i64::from(day - 1));
-        }
-        let year = i32::try_from(self.year()).map_err(|_| wrong())?;
-        let first = Day {
-            year,
-            month: 1,
-            day: 1,
-        }
-        .number();
-        let days = 365 + i32::from(calendar::is_leap(year));
-        let first_of = |week: i32| (i64::from(week) - 1) * 7 + 1;
-        let year_day = self.week.map(first_of).or(self.year_day.map(i64::from));
-        if let Some(day) = year_day
-            && self.day.is_none()
-        {
-            if !(1..=i64::from(days)).contains(&day) {
-                return Err(wrong());
-            }
-            return Ok(first + day - 1);
-        }
-        let day = self.day.map(i64::from).or(self.month_week.map(first_of));
-        let day = day.map(|day| i32::try_from(day).map_err(|_| wrong()));
-        let day = day.transpose()?;
-        let day = Day {
-            year,
-            month: self.month.unwrap_or(1),
-            day: day.unwrap_or(1),
+        let mut year_day = i64::from(self.year_day);
+        let mut found = |number: i64| -> Result<()> {
+            // Far outside there are no years to count.
+            i32::try_from(number).map_err(|_| wrong())?;
+            let found = Day::of_number(number);
+            (year, month, day) = (found.year, found.month, found.day);
+            Ok(())
         };
-        if day.is_real() {
-            Ok(day.number())
-        } else {
-            Err(wrong())
+        if self.julian != 0 {
+            found(i64::from(self.julian) - i64::from(calendar::EPOCH_JULIAN))?;
+        }
+        if self.week != 0 {
+            let before = (i64::from(self.week) - 1) * 7;
+            if iso {
+                // Monday, if none is told; Sunday is the last.
+                let days = match self.week_day {
+                    0 => 0,
+                    own if own > 1 => i64::from(own) - 2,
+                    _ => 6,
+                };
+                let own = i32::try_from(self.year()).map_err(|_| wrong())?;
+                found(first_monday(own) + before + days)?;
+            } else {
+                year_day = before + 1;
+            }
+        }
+        let day_of_month = match self.month_week {
+            0 => i64::from(self.day),
+            week => (i64::from(week) - 1) * 7 + 1,
+        };
+        if day_of_month != 0 {
+            day = i32::try_from(day_of_month).map_err(|_| wrong())?;
+        }
+        if self.month != 0 {
+            month = self.month;
+        }
+        if year_day != 0 && (month <= 1 || day <= 1) {
+            if year == 0 && self.before_christ == 0 {
+                return Err(bad(
+                    "cannot calculate day of year without year information".to_owned()
+                ));
+            }
+            let first = match iso {
+                true => first_monday(year),
+                false => Day {
+                    year,
+                    month: 1,
+                    day: 1,
+                }
+                .number(),
+            };
+            let own = first + year_day - 1;
+            let days = 365 + i64::from(calendar::is_leap(year));
+            if !iso && !(1..=days).contains(&year_day) {
+                return Err(wrong());
+            }
+            let own = Day::of_number(own);
+            if iso {
+                (year, month, day) = (own.year, own.month, own.day);
+            } else {
+                month = if month <= 1 { own.month } else { month };
+                day = if day <= 1 { own.day } else { day };
+            }
+        }
+        let day = Day { year, month, day };
+        match day.is_real() {
+            true => Ok(day.number()),
+            false => Err(wrong()),
         }
     }
 
     /// Microseconds since midnight.
     fn clock(&self, text: &str) -> Result<i64> {
         let (mut hour, mut minute, mut second) = (self.hour, self.minute, self.second);
-        if let Some(seconds) = self.seconds_of_day {
+        if self.seconds_of_day != 0 {
+            let seconds = self.seconds_of_day;
             (hour, minute, second) = (seconds / 3600, seconds / 60 % 60, seconds % 60);
         }
         if self.half_day_clock {
-            if !(1..=12).contains(&hour) && (self.hour != 0 || self.afternoon.is_none()) {
+            if !(1..=12).contains(&hour) {
                 let message = format!("hour \"{hour}\" is invalid for the 12-hour clock");
                 return Err(bad(message)
                     .with_hint("Use the 24-hour clock, or give an hour between 1 and 12."));
             }
-            if self.afternoon == Some(true) && hour < 12 {
+            if self.afternoon != 0 && hour < 12 {
                 hour += 12;
-            } else if self.afternoon == Some(false) && hour == 12 {
+            } else if self.afternoon == 0 && hour == 12 {
                 hour = 0;
             }
         }
@@ -447,7 +602,22 @@ impl Fields {
             return Err(Self::out_of_range(text));
         }
         let seconds = (i64::from(hour) * 60 + i64::from(minute)) * 60 + i64::from(second);
-        Ok(seconds * MICROS_PER_SECOND + self.micros)
+        let micros = i64::from(self.millis) * 1000 + i64::from(self.micros);
+        Ok(seconds * MICROS_PER_SECOND + micros)
+    }
+
+    /// Seconds east of Greenwich; none if no zone was read.
+    ///
+    /// # Errors
+    /// `22009`.
+    fn zone(&self, text: &str) -> Result<Option<i64>> {
+        let (hours, minutes) = (self.zone_hours, self.zone_minutes);
+        if !(0..=15).contains(&hours) || !(0..60).contains(&minutes) {
+            let message = format!("time zone displacement out of range: \"{text}\"");
+            return Err(fault("22009", message));
+        }
+        let seconds = i64::from(hours * 60 + minutes) * 60;
+        Ok((self.zone_sign != 0).then(|| i64::from(self.zone_sign) * seconds))
     }
 }
 
@@ -456,6 +626,7 @@ fn to_date(a: &Arguments<'_>) -> Result<Value> {
     let fields = read(text, a.text(1))?;
     fields.clock(text)?;
     let day = fields.day_number(text)?;
+    fields.zone(text)?;
     // Far outside there are no years to count.
     if i32::try_from(day).is_err() {
         return Err(fault("22008", format!("date out of range: \"{text}\"")));
@@ -466,19 +637,16 @@ fn to_date(a: &Arguments<'_>) -> Result<Value> {
 fn to_timestamp(a: &Arguments<'_>) -> Result<Value> {
     let text = a.text(0);
     let fields = read(text, a.text(1))?;
-    let day = fields.day_number(text)?;
-    let wrong = || fault("22008", format!("timestamp out of range: \"{text}\""));
     let clock = fields.clock(text)?;
+    let day = fields.day_number(text)?;
+    let zone = fields.zone(text)?;
+    let wrong = || fault("22008", format!("timestamp out of range: \"{text}\""));
     let wall = day.checked_mul(MICROS_PER_DAY);
     let wall = wall.and_then(|midnight| midnight.checked_add(clock));
     let wall = wall.and_then(Timestamp::checked).ok_or_else(wrong)?;
-    let instant = match fields.zone {
+    let instant = match zone {
         None => wall.to_instant(&a.settings.time_zone)?,
-        Some((hours, minutes)) => {
-            let minutes = if hours < 0 { -minutes } else { minutes };
-            let east = i64::from(hours * 60 + minutes) * 60 * MICROS_PER_SECOND;
-            Timestamp::checked(wall.0 - east).ok_or_else(wrong)?
-        }
+        Some(east) => Timestamp::checked(wall.0 - east * MICROS_PER_SECOND).ok_or_else(wrong)?,
     };
     Ok(Value::Timestamptz(instant))
 }

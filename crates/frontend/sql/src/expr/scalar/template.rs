@@ -437,10 +437,18 @@ fn field(name: &str, case: Case, fill: bool, clock: &Clock, out: &mut String) ->
                 _ => (year % 10).to_string(),
             }
         }
-        "RM" => match month(&ROMAN) {
-            None => String::new(),
-            Some(name) => named(name, 4, case, fill),
-        },
+        "RM" if clock.month == 0 && clock.year == 0 => String::new(),
+        "RM" => {
+            // Those of an interval: of whole years it is the last one, and what is taken away is counted back from there.
+            let month = match (clock.month, clock.year) {
+                (0, year) if year < 0 => 1,
+                (0, _) => 12,
+                (month, _) if month < 0 => month + 13,
+                (month, _) => month,
+            };
+            let at = usize::try_from(month - 1).unwrap_or(0);
+            named(ROMAN.get(at).copied().unwrap_or_default(), 4, case, fill)
+        }
         "W" => ((clock.day - 1) / 7 + 1).to_string(),
         "J" => (number()? + i64::from(EPOCH_JULIAN)).to_string(),
         _ => String::new(),
