@@ -152,8 +152,20 @@ impl Binder<'_> {
                 let oid = self.collation_named(collation, bound.ty)?;
                 return Ok(Collated::Explicit(oid));
             }
-            _ if within == Collated::Own => return Ok(within),
             _ => {}
+        }
+        // A cast to a domain has the domain's, whatever stands in it.
+        if let (Expr::Domain { rules, .. }, ast::Expr::Cast { .. } | ast::Expr::TypedString(_)) =
+            (&bound.expr, node)
+            && !matches!(within, Collated::Mismatch(..))
+        {
+            let domain = self.catalog.domain(rules.oid);
+            if let Some(oid) = domain.and_then(|(_, domain)| domain.collation) {
+                return Ok(Collated::Implicit(oid));
+            }
+        }
+        if within == Collated::Own {
+            return Ok(within);
         }
         let Some(compares) = compares(node) else {
             return Ok(Collated::Own);

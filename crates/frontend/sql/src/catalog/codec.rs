@@ -2,16 +2,16 @@
 //!
 //! Layout (little-endian; `text` is u32 length and bytes; `list` is u32 count and items): the value of a relation's row begins
 //! `u8 version + 128, u8 kind`, then as the functions here and in `domain` write it, in one order. 128 says that the owner is a `u32`, the oid of a role: earlier builds wrote its name, a text, and
-//! refuse such a row as one of a newer version. What they have written is written anew when a database is opened ([`owned_by_oid`]). The version is 10 for tables with a column of another collation than its type's, 9 for those with rights on columns, a foreign key with MATCH FULL or one that is
+//! refuse such a row as one of a newer version. What they have written is written anew when a database is opened ([`owned_by_oid`]). The version is 11 for tables with an index of another collation than its columns', and for domains of another than their type's, 10 for tables with a column of another collation than its type's, 9 for those with rights on columns, a foreign key with MATCH FULL or one that is
 //! switched off, a replica identity or an index that is marked, 8 for tables with a column of a domain and for views with options or defaults, 7 for tables with an option, an index of
 //! another method than a tree, an operator class or an option of an index, 6 for those with a constraint that is deferrable, 5 for those with an index that is more than columns (it
 //! includes others, has a predicate or an expression, or takes nulls for equal), 4 for sequences, 3 for what else there is. A schema of columns is a length and what `row` makes
 //! of it. Before version 5 an index is columns alone. In version 3 a sequence begins with its start. In version 2 the values of a sequence are known by its oid; version 1 has no rights, either.
 
 use super::{
-    Action, Check, Default, ForeignKey, Identity, Index, IndexColumn, IndexKey, Kind, Marks,
-    Method, Namespace, Oid, Relation, ReplicaIdentity, SequenceDefinition, Storage, SwitchedOff,
-    Table, Timing, View, domain,
+    Action, Check, Default, ForeignKey, Identity, Index, IndexColumn, IndexKey, KeyCollation, Kind,
+    Marks, Method, Namespace, Oid, Relation, ReplicaIdentity, SequenceDefinition, Storage,
+    SwitchedOff, Table, Timing, View, domain,
 };
 use crate::error::SqlError;
 use crate::roles::{Grant, Rights};
@@ -32,9 +32,11 @@ const VERSION_WITH_DOMAINS: u8 = 8;
 const VERSION_WITH_MARKS: u8 = 9;
 /// Tables with a column of another collation than its type's.
 const VERSION_WITH_COLLATIONS: u8 = 10;
+/// Tables with an index of another collation than that of what stands in it, and domains of another than their type's.
+pub(super) const VERSION_WITH_MORE_COLLATIONS: u8 = 11;
 /// Beside the version: the owner is an oid.
 const OWNED: u8 = 128;
-const VERSIONS: std::ops::RangeInclusive<u8> = 1..=VERSION_WITH_COLLATIONS;
+const VERSIONS: std::ops::RangeInclusive<u8> = 1..=VERSION_WITH_MORE_COLLATIONS;
 /// Bytes between the version of a relation's row and its name: what it is, and its schema.
 const KIND_BYTES: usize = 5;
 const TABLE: u8 = 1;
@@ -187,6 +189,8 @@ pub(super) fn decode_namespace(oid: Oid, value: &[u8], role: RoleOf<'_>) -> Opti
 /// A relation's row.
 pub(super) fn encode_relation(relation: &Relation) -> crate::error::Result<Vec<u8>> {
     let version = match &relation.kind {
+        Kind::Table(table) if has_key_collations(table) => VERSION_WITH_MORE_COLLATIONS,
+        Kind::Domain(own) if own.collation.is_some() => VERSION_WITH_MORE_COLLATIONS,
         Kind::Table(table) if !table.collations.is_empty() => VERSION_WITH_COLLATIONS,
         _ if !relation.column_acls.is_empty() => VERSION_WITH_MARKS,
         Kind::Table(table) if has_marks(table) => VERSION_WITH_MARKS,
@@ -254,7 +258,7 @@ pub(super) fn encode_relation(relation: &Relation) -> crate::error::Result<Vec<u
             put_i64(out, label.position);
             put_text(out, &label.text);
         }),
-        Kind::Domain(own) => domain::put(&mut out, own)?,
+        Kind::Domain(own) => domain::put(&mut out, own, version)?,
         Kind::System(_) => {}
     }
     Ok(out)
@@ -300,7 +304,7 @@ pub(super) fn decode_relation(oid: Oid, value: &[u8], role: RoleOf<'_>) -> Optio
         VIEW => Kind::View(view(&mut reader, version)?),
         SEQUENCE => Kind::Sequence(sequence(oid, version, &mut reader)?),
         ENUM => Kind::Enum(labels(oid, &mut reader)?),
-        DOMAIN => Kind::Domain(Box::new(domain::read(&mut reader)?)),
+        DOMAIN => Kind::Domain(Box::new(domain::read(&mut reader, version)?)),
         _ => return None,
     };
     reader.rest().is_empty().then(|| Relation {
@@ -615,6 +619,23 @@ fn put_index(out: &mut Vec<u8>, index: &Index, version: u8) {
         }
         put_list(out, &index.options, |out, option| put_text(out, option));
     }
+    if version >= VERSION_WITH_MORE_COLLATIONS {
+        for column in &index.columns {
+            let (code, oid) = match column.collation {
+                None => (0, 0),
+                Some(KeyCollation::Own(oid)) => (1, oid),
+                Some(KeyCollation::Said(oid)) => (2, oid),
+            };
+            out.put_u8(code);
+            out.put_u32(oid);
+        }
+    }
+}
+
+/// Whether a column of an index has another collation than what stands in it.
+fn has_key_collations(table: &Table) -> bool {
+    let columns = table.indexes.iter().flat_map(|index| &index.columns);
+    columns.into_iter().any(|column| column.collation.is_some())
 }
 
 fn index(reader: &mut Reader<'_>, version: u8) -> Option<Index> {
@@ -633,6 +654,7 @@ fn index(reader: &mut Reader<'_>, version: u8) -> Option<Index> {
             descending: flags & 1 != 0,
             nulls_first: flags & 2 != 0,
             class: 0,
+            collation: None,
         })
     })?;
     let flags = reader.u8()?;
@@ -649,6 +671,17 @@ fn index(reader: &mut Reader<'_>, version: u8) -> Option<Index> {
             column.class = reader.u32()?;
         }
         options = list(reader, text)?;
+    }
+    if version >= VERSION_WITH_MORE_COLLATIONS {
+        for column in &mut columns {
+            let (code, oid) = (reader.u8()?, reader.u32()?);
+            column.collation = match code {
+                0 => None,
+                1 => Some(KeyCollation::Own(oid)),
+                2 => Some(KeyCollation::Said(oid)),
+                _ => return None,
+            };
+        }
     }
     let marked = version >= VERSION_WITH_MARKS;
     Some(Index {

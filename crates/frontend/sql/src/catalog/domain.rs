@@ -4,9 +4,10 @@
 //! value comes to be one of it (`bind/domains`), so all that is kept of a column is which domain it is of ([`super::Table::domains`]).
 //!
 //! Layout (as in `codec`): a schema of one column, which is the type below, with its modifier, and null unless NOT NULL is said; the oid of the domain that it was
-//! made over, 0 for none; `u8` whether there is a default, and its text; a list of constraints as those of tables.
+//! made over, 0 for none; `u8` whether there is a default, and its text; a list of constraints as those of tables; from version 11 on the oid of its collation, which one has that is of
+//! another than its type's.
 
-use super::codec::{checks, put_checks, put_text, text};
+use super::codec::{VERSION_WITH_MORE_COLLATIONS, checks, put_checks, put_text, text};
 use super::{Catalog, Check, Kind, Oid, Relation};
 use crate::error::Result;
 use std::sync::Arc;
@@ -30,10 +31,12 @@ pub(crate) struct Domain {
     pub default: Option<Box<str>>,
     /// Of its own.
     pub checks: Vec<Check>,
+    /// The collation of its values, where that is another than their type's.
+    pub collation: Option<Oid>,
 }
 
 /// Writes one.
-pub(super) fn put(out: &mut Vec<u8>, domain: &Domain) -> Result<()> {
+pub(super) fn put(out: &mut Vec<u8>, domain: &Domain, version: u8) -> Result<()> {
     let value = Column::new("value", domain.ty, domain.typmod, !domain.not_null);
     let schema = Schema::new(vec![value])?.persist()?;
     out.put_u32(schema.len() as u32);
@@ -42,11 +45,14 @@ pub(super) fn put(out: &mut Vec<u8>, domain: &Domain) -> Result<()> {
     out.put_u8(u8::from(domain.default.is_some()));
     put_text(out, domain.default.as_deref().unwrap_or_default());
     put_checks(out, &domain.checks);
+    if version >= VERSION_WITH_MORE_COLLATIONS {
+        out.put_u32(domain.collation.unwrap_or(0));
+    }
     Ok(())
 }
 
 /// Reads one.
-pub(super) fn read(reader: &mut Reader<'_>) -> Option<Domain> {
+pub(super) fn read(reader: &mut Reader<'_>, version: u8) -> Option<Domain> {
     let length = reader.u32()? as usize;
     let schema = Schema::from_persisted(reader.bytes(length)?).ok()?;
     let value = schema.columns().next()?;
@@ -54,13 +60,19 @@ pub(super) fn read(reader: &mut Reader<'_>) -> Option<Domain> {
     let base = reader.u32()?;
     let has_default = reader.u8()? != 0;
     let default = text(reader)?;
+    let checks = checks(reader)?;
+    let collation = match version >= VERSION_WITH_MORE_COLLATIONS {
+        true => Some(reader.u32()?).filter(|oid| *oid != 0),
+        false => None,
+    };
     Some(Domain {
         ty,
         typmod,
         base,
         not_null,
         default: has_default.then_some(default),
-        checks: checks(reader)?,
+        checks,
+        collation,
     })
 }
 
@@ -97,6 +109,7 @@ impl Catalog {
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used, reason = "a test may panic")]
+    use super::super::Collation;
     use super::*;
 
     #[test]
@@ -112,13 +125,26 @@ mod tests {
                 name: "own".into(),
                 expression: "VALUE <> 'b'".into(),
             }],
+            collation: Some(Collation::C),
         };
-        let mut bytes = Vec::new();
-        put(&mut bytes, &domain).unwrap();
-        let mut reader = Reader::new(&bytes);
-        assert_eq!(read(&mut reader), Some(domain));
-        assert!(reader.rest().is_empty());
-        // A cut one is none.
-        assert_eq!(read(&mut Reader::new(&bytes[..bytes.len() - 1])), None);
+        let bare = Domain {
+            collation: None,
+            ..domain.clone()
+        };
+        for (version, written) in [
+            (VERSION_WITH_MORE_COLLATIONS, domain),
+            (VERSION_WITH_MORE_COLLATIONS - 1, bare),
+        ] {
+            let mut bytes = Vec::new();
+            put(&mut bytes, &written, version).unwrap();
+            let mut reader = Reader::new(&bytes);
+            assert_eq!(read(&mut reader, version), Some(written));
+            assert!(reader.rest().is_empty());
+            // A cut one is none.
+            assert_eq!(
+                read(&mut Reader::new(&bytes[..bytes.len() - 1]), version),
+                None
+            );
+        }
     }
 }

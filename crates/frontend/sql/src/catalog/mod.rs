@@ -47,9 +47,9 @@ pub(crate) use oids::{
 };
 pub(crate) use publish::Published;
 pub(crate) use relation::{
-    Action, Check, CheckOption, Default, ForeignKey, Identity, Index, IndexColumn, IndexKey, Kind,
-    Marks, Oid, Relation, ReplicaIdentity, SequenceDefinition, Storage, SwitchedOff, Table, Timing,
-    View, boolean,
+    Action, Check, CheckOption, Default, ForeignKey, Identity, Index, IndexColumn, IndexKey,
+    KeyCollation, Kind, Marks, Oid, Relation, ReplicaIdentity, SequenceDefinition, Storage,
+    SwitchedOff, Table, Timing, View, boolean,
 };
 pub(crate) use runtime::{Runtime, Taken};
 pub(crate) use store::Store;

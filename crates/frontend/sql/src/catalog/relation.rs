@@ -1,6 +1,6 @@
 //! What the catalog knows of a relation.
 
-use super::{Domain, Method, OperatorClass, Runtime};
+use super::{Collation, Domain, Method, OperatorClass, Runtime};
 use crate::error::Result;
 use crate::roles::Grant;
 use crate::system::Definition;
@@ -187,6 +187,17 @@ pub(crate) struct IndexColumn {
     pub nulls_first: bool,
     /// Oid of its operator class; 0 for the one that its type has.
     pub class: Oid,
+    /// `None`: that of the table's column, or of the expression's type.
+    pub collation: Option<KeyCollation>,
+}
+
+/// The collation of a column of an index.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum KeyCollation {
+    /// The one that an expression has by what stands in it.
+    Own(Oid),
+    /// COLLATE says it, and it is another one than without.
+    Said(Oid),
 }
 
 /// What stands in a column of an index.
@@ -206,6 +217,16 @@ impl IndexColumn {
             descending: false,
             nulls_first: false,
             class: 0,
+            collation: None,
+        }
+    }
+
+    /// Its collation in an index of a table, where it is of a type; 0 if that is no text.
+    pub fn collation_in(&self, table: &Table, ty: Type) -> Oid {
+        let column = || self.column().and_then(|column| table.collation_of(column));
+        match self.collation {
+            Some(KeyCollation::Own(oid) | KeyCollation::Said(oid)) => oid,
+            None => column().unwrap_or_else(|| Collation::of_type(ty)),
         }
     }
 

@@ -117,12 +117,12 @@ impl Ddl<'_> {
         self.put_table(relation, *table)
     }
 
-    /// The collation that a column of a type is given, where that is another than the type's.
+    /// The collation that a column of a type, or of a domain over it, is given, where that is another than the type's.
     ///
     /// # Errors
     /// `3F000`, `42704` for one that there is not, `42804` for a type whose values have none, `42601` for two.
     pub(super) fn column_collation(
-        &self,
+        &mut self,
         definition: &ast::ColumnDef,
         ty: Type,
     ) -> Result<Option<Oid>> {
@@ -132,7 +132,8 @@ impl Ddl<'_> {
             _ => None,
         });
         let Some(collation) = said.next() else {
-            return Ok(None);
+            let domain = self.column_domain(&definition.data_type)?;
+            return Ok(self.domain_collation(domain));
         };
         let binder = self.binder();
         let named = match said.next() {
@@ -142,6 +143,12 @@ impl Ddl<'_> {
         let place = binder.place_before(collation, "collate");
         let named = named.map_err(|error| error.at(place))?;
         Ok(Collation::other_than_of(ty, named))
+    }
+
+    /// The collation of a domain's values, where that is another than their type's.
+    pub(super) fn domain_collation(&self, domain: Option<Oid>) -> Option<Oid> {
+        let found = domain.and_then(|domain| self.open.catalog.1.domain(domain));
+        found.and_then(|(_, domain)| domain.collation)
     }
 
     pub(super) fn drop_column(

@@ -7,7 +7,7 @@
 use super::Ddl;
 use super::made_names::MadeName;
 use crate::bind::{NamedType, folded, no_type};
-use crate::catalog::{Change, Check, DOMAINS_MAX, Domain, Kind, Oid, Relation};
+use crate::catalog::{Change, Check, Collation, DOMAINS_MAX, Domain, Kind, Oid, Relation};
 use crate::error::{Fields, Result, SqlError};
 use crate::expr::{Expr, Frame, RowRef};
 use crate::parse::{Clause, DomainClause, Refused, too_deep};
@@ -53,6 +53,7 @@ impl Ddl<'_> {
             // As it is now: a change of the other one's is not followed, as in PostgreSQL.
             default: base.and_then(|base| self.open.catalog.1.domain(base)?.1.default.clone()),
             checks: Vec::new(),
+            collation: base.and_then(|base| self.open.catalog.1.domain(base)?.1.collation),
         };
         let (mut nullable, mut default) = (None, None);
         let mut checks = Vec::new();
@@ -71,7 +72,8 @@ impl Ddl<'_> {
                 DomainClause::Collate(collation) => {
                     let place = self.binder().place_before(&collation, "collate");
                     let done = self.binder().collation_named(&collation, Some(ty));
-                    done.map_err(|error| error.at(place))?;
+                    let collation = done.map_err(|error| error.at(place))?;
+                    domain.collation = Collation::other_than_of(ty, collation);
                 }
                 DomainClause::Check(name, expr) => checks.push((name, expr)),
                 DomainClause::Refused(what) => return Err(refused(what)),

@@ -6,9 +6,10 @@ use super::dependency::Object;
 use super::immutable::is_immutable;
 use super::made_names::MadeName;
 use super::parameters::{self, Of, Said};
-use crate::bind::{ScopeTable, folded};
+use crate::bind::{NO_COLLATION, ScopeTable, folded, indeterminate};
 use crate::catalog::{
-    Index, IndexColumn, IndexKey, Kind, Marks, Method, Oid, OperatorClass, Relation, Table, Timing,
+    Collation, Index, IndexColumn, IndexKey, KeyCollation, Kind, Marks, Method, Oid, OperatorClass,
+    Relation, Table, Timing,
 };
 use crate::error::{Result, SqlError};
 use crate::expr::Expr;
@@ -41,13 +42,14 @@ impl Ddl<'_> {
         for column in &create.columns {
             let options = column.column.options;
             let descending = options.asc == Some(false);
-            let (key, ty) = self.index_key(&relation, &column.column.expr)?;
+            let (key, ty, collation) = self.index_key(&relation, &column.column.expr)?;
             let class = column.operator_class.as_ref();
             columns.push(IndexColumn {
                 key,
                 descending,
                 nulls_first: options.nulls_first.unwrap_or(descending),
                 class: class_of(method, class, ty)?,
+                collation,
             });
             let said = match (options.asc, options.nulls_first) {
                 (None, None) => continue,
@@ -99,34 +101,60 @@ impl Ddl<'_> {
         Ok(tag)
     }
 
-    /// What stands in a column of a new index, and its type; none of a text that is read as no type.
+    /// What stands in a column of a new index, its type, none of a text that is read as no type, and its collation.
     ///
     /// # Errors
-    /// `42703`, `42601` for an operator without parentheses, `42P17`, `0A000`.
+    /// `42703`, `42601` for an operator without parentheses, `42P17`, `0A000`; `42704`, `42804`, `42P22` for its collation.
     fn index_key(
         &self,
         relation: &Arc<Relation>,
         node: &ast::Expr,
-    ) -> Result<(IndexKey, Option<Type>)> {
+    ) -> Result<(IndexKey, Option<Type>, Option<KeyCollation>)> {
+        check_form(node)?;
+        let (inner, said) = without_collate(node);
+        let (key, ty, own) = self.bare_index_key(relation, inner)?;
+        let binder = self.binder();
+        let said = said.map(|collation| binder.collation_named(collation, ty));
+        let of_type = Collation::of_type(ty.unwrap_or(Type::Text));
+        let collation = match (said.transpose()?, own) {
+            (Some(said), own) if said != own.unwrap_or(of_type) => Some(KeyCollation::Said(said)),
+            (None, Some(NO_COLLATION)) => {
+                let text = "could not determine which collation to use for index expression";
+                return Err(indeterminate(text));
+            }
+            (_, Some(own)) if matches!(key, IndexKey::Expression(_)) => {
+                Some(KeyCollation::Own(own))
+            }
+            _ => None,
+        };
+        Ok((key, ty, collation))
+    }
+
+    /// The same without COLLATE; of the collation, the one that is another than the type's.
+    fn bare_index_key(
+        &self,
+        relation: &Arc<Relation>,
+        node: &ast::Expr,
+    ) -> Result<(IndexKey, Option<Type>, Option<Oid>)> {
         let table = relation.table();
         let table = table.ok_or_else(|| SqlError::internal("no table"))?;
         if let ast::Expr::Identifier(name) = node {
             let id = column_id(table, name)?;
             let ty = table.schema.column(table.position(id)).ty;
-            return Ok((IndexKey::Column(id), Some(ty)));
+            return Ok((IndexKey::Column(id), Some(ty), table.collation_of(id)));
         }
-        check_form(node)?;
         let mut binder = self.binder();
         binder.scope.add(ScopeTable::of(relation, None)?)?;
         let bound = binder.expr(node)?;
         check_no_subquery(&binder, "index expression")?;
         if let Expr::Column { position, .. } = bound.expr {
             let id = table.schema.column(usize::from(position)).id;
-            return Ok((IndexKey::Column(id), bound.ty));
+            return Ok((IndexKey::Column(id), bound.ty, table.collation_of(id)));
         }
         let Some(ty) = bound.ty else {
-            return Ok((IndexKey::Expression(Box::default()), None));
+            return Ok((IndexKey::Expression(Box::default()), None, None));
         };
+        let own = binder.collations.last.of_column(ty);
         let columns: Vec<Column> = table.schema.columns().cloned().collect();
         check_no_domain(&bound.expr)?;
         check_immutable(&bound.expr, &columns, "expression")?;
@@ -135,7 +163,7 @@ impl Ddl<'_> {
         let sql = kept_text(relation, &node, (&bound.expr, ty), |sql| {
             rows::bound_expression(relation, sql).map(|(expr, _)| expr)
         })?;
-        Ok((IndexKey::Expression(sql), Some(ty)))
+        Ok((IndexKey::Expression(sql), Some(ty), own))
     }
 
     /// The predicate of a new index; none if it is true of every row.
@@ -299,6 +327,18 @@ impl Ddl<'_> {
             self.open.transaction.drop_table(&storage.name)?;
         }
         Ok(())
+    }
+}
+
+/// What COLLATE stands behind, in parentheses or not, and which collation it says; itself if there is none.
+pub(crate) fn without_collate(node: &ast::Expr) -> (&ast::Expr, Option<&ast::ObjectName>) {
+    let mut inner = node;
+    while let ast::Expr::Nested(own) = inner {
+        inner = own;
+    }
+    match inner {
+        ast::Expr::Collate { expr, collation } => (without_collate(expr).0, Some(collation)),
+        _ => (node, None),
     }
 }
 

@@ -7,7 +7,8 @@ use super::role::denied;
 use super::{Ddl, not_for};
 use crate::bind::folded;
 use crate::catalog::{
-    Index, Kind, Marks, Method, Named, Oid, OperatorClass, Relation, ReplicaIdentity, Table, Timing,
+    Index, KeyCollation, Kind, Marks, Method, Named, Oid, OperatorClass, Relation, ReplicaIdentity,
+    Table, Timing,
 };
 use crate::error::{Fields, Result, SqlError};
 use crate::parse::{Form, check_tablespace};
@@ -205,7 +206,8 @@ impl Ddl<'_> {
             });
             let usual = ty.and_then(|ty| OperatorClass::default_of(Method::BTree, ty));
             let class = part.class == 0 || usual.is_some_and(|usual| usual.oid == part.class);
-            !part.descending && !part.nulls_first && class
+            let collated = matches!(part.collation, Some(KeyCollation::Said(_)));
+            !part.descending && !part.nulls_first && class && !collated
         };
         let odd = index.columns.iter().position(|part| !is_plain(part));
         match odd {

@@ -56,7 +56,7 @@ mod type_texts;
 mod view;
 
 pub(crate) use extension_callers::each_function;
-pub(crate) use index::{check_form, named_class};
+pub(crate) use index::{check_form, named_class, without_collate};
 pub(crate) use kept_settings::Whose;
 pub(crate) use marks::check_table_method;
 pub(crate) use readers::named_sequences;

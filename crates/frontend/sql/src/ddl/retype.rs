@@ -35,8 +35,11 @@ impl Ddl<'_> {
             Some(collation) => Some(self.binder().collation_named(collation, Some(ty))?),
             None => None,
         };
-        let collation = collation.and_then(|own| Collation::other_than_of(ty, own));
         let domain = self.column_domain(data_type)?;
+        let collation = match collation {
+            Some(own) => Collation::other_than_of(ty, own),
+            None => self.domain_collation(domain),
+        };
         let default = next.default_of(column.id);
         if domain.is_some() && matches!(default, Some(Default::Identity { .. })) {
             return Err(not_integer());

@@ -10,8 +10,8 @@
 use super::conjuncts;
 use super::implied::is_implied;
 use crate::bind::{Binder, Scope};
-use crate::catalog::{Catalog, Index, Method, OperatorClass, Relation, Table};
-use crate::ddl::{check_form, named_class};
+use crate::catalog::{Catalog, Index, Method, Oid, OperatorClass, Relation, Table};
+use crate::ddl::{check_form, named_class, without_collate};
 use crate::error::{Result, SqlError};
 use crate::expr::{Expr, Frame, Plain};
 use crate::parse::{ConflictTarget, IndexItem};
@@ -172,8 +172,8 @@ impl Refused {
     }
 }
 
-/// What a target is made of, each with the operator class that is asked for.
-type Asks = Vec<(Part, Option<&'static OperatorClass>)>;
+/// What a target is made of, each with the operator class and the collation that are asked for.
+type Asks = Vec<(Part, Option<&'static OperatorClass>, Option<Oid>)>;
 
 impl Binder<'_> {
     /// The indexes that a target is about, of a table whose columns are called as `own` says.
@@ -189,13 +189,15 @@ impl Binder<'_> {
         let (parts, given) = self.target_parts(own, names)?;
         let shape = Shape::of(relation)?;
         let is_about = |index: &Index, keys: &KeyShape| {
-            let asked = |own: &Part| parts.iter().any(|(part, _)| part == own);
-            let there = |(part, class): &(Part, Option<&OperatorClass>)| {
+            let asked = |own: &Part| parts.iter().any(|(part, ..)| part == own);
+            let there = |(part, class, collation): &(Part, Option<&OperatorClass>, Option<Oid>)| {
                 let own = keys.parts.iter().zip(&index.columns);
                 let mut own = own.zip(keys.codec.columns());
                 own.any(|((own, column), key)| {
                     let own_class = column.class_of(index.method, key.ty);
+                    let own_collation = column.collation_in(shape.table(), key.ty);
                     own == part
+                        && collation.is_none_or(|collation| collation == own_collation)
                         && class.is_none_or(|class| {
                             own_class.is_some_and(|own| {
                                 own.family == class.family && own.input == class.input
@@ -265,13 +267,15 @@ impl Binder<'_> {
         for (node, class) in nodes {
             let bound = self.expr(&node)?;
             let (expr, ty, _) = self.settle(bound)?;
+            let collation = without_collate(&node).1;
+            let collation = collation.map(|name| self.collation_named(name, Some(ty)));
             let class = class.as_ref();
             let class = class.map(|name| named_class(Method::BTree, name));
             let part = match expr {
                 Expr::Column { position, .. } => Part::Column(usize::from(position)),
                 expr => Part::Computed { expr, ty },
             };
-            parts.push((part, class.transpose()?));
+            parts.push((part, class.transpose()?, collation.transpose()?));
         }
         Ok((parts, given))
     }

@@ -31,6 +31,11 @@ impl Scan<'_> {
                 _ => {}
             }
         }
+        in_views |= self
+            .catalog
+            .user_types()
+            .into_iter()
+            .any(|own| matches!(&own.kind, Kind::Domain(domain) if domain.collation.is_some()));
         // To bind the query of a view costs something.
         if all.is_empty() && !in_views {
             return all;

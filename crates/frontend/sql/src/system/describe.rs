@@ -6,7 +6,9 @@ use super::depend::{EXTENSION, FUNCTION};
 use super::names::{is_visible, reg_text};
 use super::view_text::view_text;
 use crate::bind::{functions_in, kept_function_of};
-use crate::catalog::{Action, Index, Kind, Oid, OperatorClass, Relation, Table};
+use crate::catalog::{
+    Action, Collation, Index, KeyCollation, Kind, Oid, OperatorClass, Relation, Table,
+};
 use crate::expr::Scalar;
 use crate::names::{literal, quoted};
 use crate::parse::{TOLD_APART, with_exclusions, with_stack};
@@ -110,6 +112,11 @@ pub(super) fn index_definition(
     }
     let columns = index.columns.iter().zip(&parts).map(|(part, own)| {
         let mut text = part_text(relation, own, (env.forms, &shown), pretty);
+        if let Some(KeyCollation::Said(oid)) = part.collation
+            && let Some(collation) = Collation::of(oid)
+        {
+            text.push_str(&format!(" COLLATE {}", quoted(collation.name)));
+        }
         // Only of one that is not the type's own a number is kept.
         if let Some(class) = OperatorClass::of(part.class) {
             text.push_str(&format!(" {}", quoted(class.name)));

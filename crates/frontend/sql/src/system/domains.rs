@@ -2,7 +2,7 @@
 
 use super::information::{database, numbers, yes_or_no};
 use super::{Scan, Spec, text, types};
-use crate::catalog::{Domain, Kind, Oid, Relation};
+use crate::catalog::{Collation, Domain, Kind, Oid, Relation};
 use crate::error::Result;
 use std::sync::Arc;
 use vellum_row::{Type, Value};
@@ -73,6 +73,9 @@ pub(super) fn type_row(
     });
     let dimensions = matches!(domain.ty, Type::Array(_)) && domain.base == 0;
     row[27] = Value::Int4(i32::from(dimensions));
+    if let Some(collation) = domain.collation {
+        row[28] = Value::Oid(collation);
+    }
     let default = domain.default.as_deref();
     let default = default.map(|sql| scan.env.default_text(domain, sql));
     // Without the expression it is taken for a literal.
@@ -193,6 +196,10 @@ fn domains(scan: &Scan<'_>, rows: &mut Vec<Vec<Value>>) -> Result<()> {
         let mut row: Vec<Value> = named(scan, Some(own.oid)).into();
         row.extend([text(data_type), characters, bytes]);
         row.resize(12, Value::Null);
+        if let Some(own) = domain.collation.and_then(Collation::of) {
+            row[9] = database();
+            (row[10], row[11]) = (text("pg_catalog"), text(own.name));
+        }
         row.extend([precision, base, scale, digits]);
         row.resize(18, Value::Null);
         row.extend([default, database(), text(schema), text(name)]);

@@ -7,6 +7,7 @@ use crate::error::Result;
 use crate::plan::index_column_names;
 use crate::roles::Grant;
 use crate::rows::{Part, Parts};
+use std::iter::repeat;
 use std::sync::Arc;
 use vellum_row::{Array, Type, Typmod, Value};
 
@@ -352,25 +353,30 @@ fn index_columns(relation: &Arc<Relation>, table: &Table, index: &Index) -> Vec<
     let included = index.include.iter().map(|id| table.position(*id));
     let included = included.map(Part::Column);
     let names = index_column_names(table, index).into_iter();
+    let keys = index.columns.iter().map(Some).chain(repeat(None));
     let all = parts.columns.into_iter().chain(included).zip(names);
-    let all = all.map(|(part, name)| match part {
-        Part::Column(at) => {
-            let column = table.schema.column(at);
-            IndexedColumn {
-                number: column.id.0,
-                name,
-                ty: column.ty,
-                typmod: column.typmod,
-                collation: table.collation_of(column.id),
+    let all = all.zip(keys).map(|((part, name), key)| {
+        // What is included is not compared.
+        let collation = |ty| Some(key.map_or(0, |key| key.collation_in(table, ty)));
+        match part {
+            Part::Column(at) => {
+                let column = table.schema.column(at);
+                IndexedColumn {
+                    number: column.id.0,
+                    name,
+                    ty: column.ty,
+                    typmod: column.typmod,
+                    collation: collation(column.ty),
+                }
             }
+            Part::Computed { ty, .. } => IndexedColumn {
+                number: 0,
+                name,
+                ty,
+                typmod: Typmod::NONE,
+                collation: collation(ty),
+            },
         }
-        Part::Computed { ty, .. } => IndexedColumn {
-            number: 0,
-            name,
-            ty,
-            typmod: Typmod::NONE,
-            collation: None,
-        },
     });
     all.collect()
 }

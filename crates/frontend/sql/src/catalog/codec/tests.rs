@@ -118,6 +118,7 @@ fn partial() -> Index {
         descending: true,
         nulls_first: true,
         class: 0,
+        collation: None,
     };
     Index {
         include: vec![ColumnId(1)],
