@@ -3,7 +3,7 @@
 use super::distinct::DistinctRows;
 use super::scan::{OnRows, Tables};
 use super::select::compare_keys;
-use super::{Flow, Partial, Run};
+use super::{Flow, Partial, Run, bytes_of, bytes_of_row};
 use crate::bind::Aggregate;
 use crate::error::Result;
 use crate::expr::{Expr, Frame, Out, RowRef, Subresult};
@@ -118,12 +118,7 @@ impl Run<'_, '_> {
             }
         }
         if aggregate.order.is_empty() {
-            if aggregate.kind.gathers() {
-                let row: Vec<Value> = values.iter().map(|value| value.to_value()).collect();
-                self.keep_row(&row)?;
-            }
-            let settings = self.env.settings();
-            return state.partial.add(aggregate.kind, values, settings);
+            return self.fold(aggregate, &mut state.partial, values);
         }
         let values: Vec<Value> = values.iter().map(|value| value.to_value()).collect();
         self.keep_row(&keys)?;
@@ -132,15 +127,32 @@ impl Run<'_, '_> {
         Ok(())
     }
 
+    /// Adds to what an aggregate has come to, and counts what that keeps.
+    fn fold(
+        &self,
+        aggregate: &Aggregate,
+        partial: &mut Partial,
+        values: &[ValueRef<'_>],
+    ) -> Result<()> {
+        if !aggregate.kind.gathers() && !aggregate.kind.is_ordered_set() {
+            return partial.add(aggregate.kind, values, self.env.settings());
+        }
+        let before = (partial.items.len(), partial.joined_bytes());
+        partial.add(aggregate.kind, values, self.env.settings())?;
+        let items = partial.items[before.0..].iter().map(bytes_of);
+        self.keep(items.sum::<usize>() + partial.joined_bytes() - before.1)
+    }
+
     fn result(&self, aggregate: &Aggregate, mut state: State) -> Result<Value> {
         let settings = self.env.settings();
         let order = &aggregate.order;
         state
             .kept
             .sort_by(|(a, _), (b, _)| compare_keys(order, a, b));
-        for (_, values) in state.kept {
-            let values: Vec<ValueRef<'_>> = values.iter().map(Value::as_ref).collect();
-            state.partial.add(aggregate.kind, &values, settings)?;
+        for (keys, values) in state.kept {
+            let refs: Vec<ValueRef<'_>> = values.iter().map(Value::as_ref).collect();
+            self.fold(aggregate, &mut state.partial, &refs)?;
+            self.give_back(bytes_of_row(&keys) + bytes_of_row(&values));
         }
         let asked = aggregate.asked.as_ref();
         state

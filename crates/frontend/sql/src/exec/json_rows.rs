@@ -6,6 +6,7 @@ use crate::error::{Result, SqlError};
 use crate::expr::{Keep, field};
 use crate::plan::JsonRows;
 use crate::sqlstate;
+use std::borrow::Cow;
 use vellum_row::json::{JsonParts, parts, plain_text};
 use vellum_row::{Array, ArrayRef, Jsonb, Settings, Type, Typmod, Value, ValueRef, input};
 
@@ -61,14 +62,14 @@ pub(super) fn rows(
         }
     };
     let mut rows = Vec::new();
-    let mut one = |members: &[(String, &str)]| -> Result<()> {
+    let mut one = |members: &[(Cow<'_, str>, &str)]| -> Result<()> {
         let row = columns.row(members, settings)?;
         keep(&row)?;
         rows.push(row);
         Ok(())
     };
     if !kind.many {
-        match parts(&text)? {
+        match parts(&text, true)? {
             JsonParts::Object(members) => one(&members)?,
             JsonParts::Array(_) => {
                 return Err(invalid("cannot call populate_composite on an array"));
@@ -80,8 +81,8 @@ pub(super) fn rows(
         return Ok(rows);
     }
     let name = kind.name();
-    let JsonParts::Array(items) = parts(&text)? else {
-        let what = match (parts(&text)?, kind.binary) {
+    let JsonParts::Array(items) = parts(&text, true)? else {
+        let what = match (parts(&text, true)?, kind.binary) {
             (JsonParts::Object(_), false) => "an object",
             (_, false) => "a scalar",
             (_, true) => "a non-array",
@@ -89,7 +90,7 @@ pub(super) fn rows(
         return Err(invalid(&format!("cannot call {name} on {what}")));
     };
     for item in items {
-        match parts(item)? {
+        match parts(item, true)? {
             JsonParts::Object(members) => one(&members)?,
             _ => {
                 let text = format!("argument of {name} must be an array of objects");
@@ -107,7 +108,7 @@ fn invalid(text: &str) -> SqlError {
 }
 
 impl Columns<'_> {
-    fn row(&self, members: &[(String, &str)], settings: &Settings) -> Result<Vec<Value>> {
+    fn row(&self, members: &[(Cow<'_, str>, &str)], settings: &Settings) -> Result<Vec<Value>> {
         let mut row = Vec::with_capacity(self.types.len());
         for (number, name) in self.names.iter().enumerate() {
             let name = name.as_ref().as_str().unwrap_or_default();
@@ -174,7 +175,7 @@ fn value_of(
     let Some(element) = ty.element() else {
         return Ok(input(ty, typmod, &plain, settings)?);
     };
-    match parts(text)? {
+    match parts(text, true)? {
         JsonParts::Array(items) => {
             let wanted = (element, typmod);
             Ok(Value::Array(array_of(&items, wanted, settings, place)?))
@@ -191,7 +192,8 @@ fn array_of(
     settings: &Settings,
     place: &mut Place<'_>,
 ) -> Result<Array> {
-    let is_array = |item: &str| Ok::<_, SqlError>(matches!(parts(item)?, JsonParts::Array(_)));
+    let is_array =
+        |item: &str| Ok::<_, SqlError>(matches!(parts(item, true)?, JsonParts::Array(_)));
     let nests = match items.first() {
         Some(first) => is_array(first)?,
         None => false,
@@ -209,7 +211,7 @@ fn array_of(
     let mut arrays = Vec::with_capacity(items.len());
     for (number, item) in items.iter().enumerate() {
         place.elements.push(number);
-        let JsonParts::Array(inner) = parts(item)? else {
+        let JsonParts::Array(inner) = parts(item, true)? else {
             return Err(place.no_array());
         };
         arrays.push(array_of(&inner, (element, typmod), settings, place)?);

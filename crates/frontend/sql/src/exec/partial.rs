@@ -16,12 +16,12 @@ use vellum_row::{
 pub(crate) struct Partial {
     pub count: i64,
     pub value: Option<Value>,
-    /// What is gathered, of aggregates that gather; of those of names and values each value stands behind its name.
+    /// What is gathered, of aggregates of arrays and of sets in an order.
     pub items: Vec<Value>,
-    /// Texts that are joined: it grows in place, so that each is copied a constant number of times.
+    /// Texts that are joined, or the text of a JSON array or object but for what closes it: it grows in place, so that each is copied a constant number of times.
     pub joined: Option<String>,
     /// The same of bytes.
-    pub joined_bytes: Option<Vec<u8>>,
+    pub bytes: Option<Vec<u8>>,
     /// Of what is joined: the separator of the first one. It is written once another part of the group stands before.
     pub between: Option<Value>,
     /// Of spreads and regressions.
@@ -92,15 +92,17 @@ impl Partial {
         };
         let other = others.first().copied().unwrap_or(ValueRef::Null);
         match kind {
-            AggregateKind::Array | AggregateKind::Arrays | AggregateKind::Json { .. } => {
-                self.items.push(value.to_value());
+            AggregateKind::Array | AggregateKind::Arrays => self.items.push(value.to_value()),
+            AggregateKind::Json { lines, .. } => {
+                let text = self.item("[", lines && !value.is_null());
+                json::append(*value, settings, text)?;
             }
             AggregateKind::Members { .. } => {
                 if value.is_null() {
                     let text = "field name must not be null";
                     return Err(SqlError::new(sqlstate::INVALID_PARAMETER_VALUE, text));
                 }
-                self.items.extend([value.to_value(), other.to_value()]);
+                json::append_member(*value, other, settings, self.item("{ ", false))?;
             }
             AggregateKind::Join => self.join(*value, other.as_str().unwrap_or("")),
             AggregateKind::JoinBytes => self.join_bytes(*value, other),
@@ -153,6 +155,26 @@ impl Partial {
         Ok(())
     }
 
+    /// The text of a JSON array or object that another item comes to: with what opens it, or with what stands between items. Of rows and arrays, which are JSON
+    /// already, each but the first begins a line, a null does not.
+    fn item(&mut self, open: &str, line: bool) -> &mut String {
+        let first = self.count == 0;
+        self.count += 1;
+        let text = self.joined.get_or_insert_default();
+        text.push_str(match (first, line) {
+            (true, _) => open,
+            (false, true) => ", \n ",
+            (false, false) => ", ",
+        });
+        text
+    }
+
+    /// Bytes of what is joined.
+    pub fn joined_bytes(&self) -> usize {
+        let texts = self.joined.as_ref().map_or(0, String::capacity);
+        texts + self.bytes.as_ref().map_or(0, Vec::capacity)
+    }
+
     fn join(&mut self, text: ValueRef<'_>, between: &str) {
         let text = text.as_str().unwrap_or("");
         match &mut self.joined {
@@ -171,10 +193,10 @@ impl Partial {
         let (ValueRef::Bytea(bytes), between) = (bytes, bytes_in(between)) else {
             return;
         };
-        match &mut self.joined_bytes {
+        match &mut self.bytes {
             None => {
                 self.between = Some(Value::Bytea(between.into()));
-                self.joined_bytes = Some(bytes.to_vec());
+                self.bytes = Some(bytes.to_vec());
             }
             Some(joined) => {
                 joined.extend_from_slice(between);
@@ -234,13 +256,11 @@ impl Partial {
         self.count += count;
         match (kind, value, further) {
             (_, ValueRef::Null, _) => Ok(()),
-            (AggregateKind::Members { .. }, ValueRef::Array(names), ValueRef::Array(values)) => {
-                let pairs = names.items().zip(values.items());
-                self.items
-                    .extend(pairs.flat_map(|(name, value)| [name, value]));
-                Ok(())
+            (AggregateKind::Json { .. } | AggregateKind::Members { .. }, text, _) => {
+                let text = text.as_str().unwrap_or_default();
+                self.join_json(kind, text)
             }
-            (AggregateKind::Array | AggregateKind::Json { .. }, ValueRef::Array(items), _) => {
+            (AggregateKind::Array, ValueRef::Array(items), _) => {
                 self.items.extend(items.items());
                 Ok(())
             }
@@ -263,6 +283,27 @@ impl Partial {
             }
             (_, value, _) => self.step(kind, value, settings),
         }
+    }
+
+    /// Takes the text of another JSON array or object of the kind, which is not closed either.
+    ///
+    /// # Errors
+    /// `54000` for one that is too long.
+    fn join_json(&mut self, kind: AggregateKind, text: &str) -> Result<()> {
+        let Some(joined) = &mut self.joined else {
+            self.joined = Some(text.to_owned());
+            return Ok(());
+        };
+        let (open, lines) = match kind {
+            AggregateKind::Json { lines, .. } => ("[", lines),
+            _ => ("{ ", false),
+        };
+        let items = text.strip_prefix(open).unwrap_or(text);
+        // What has lines is a row or an array, or null.
+        let line = lines && !items.starts_with("null");
+        joined.push_str(if line { ", \n " } else { ", " });
+        joined.push_str(items);
+        Ok(vellum_row::check_length(joined.len())?)
     }
 
     fn merge_squares(&mut self, own: i64, other: Squares, others: i64) -> Result<()> {
@@ -295,13 +336,13 @@ impl Partial {
     /// # Errors
     /// `22003`.
     pub fn result(
-        mut self,
+        &self,
         kind: AggregateKind,
         ty: Type,
         asked: Option<&Value>,
         settings: &Settings,
     ) -> Result<Value> {
-        match (kind, self.value.take()) {
+        match (kind, self.value.clone()) {
             (AggregateKind::Count, _) | (AggregateKind::Pair(Pairing::Count), _) => {
                 Ok(Value::Int8(self.count))
             }
@@ -327,31 +368,20 @@ impl Partial {
                 }
                 _ => Value::Null,
             }),
-            (
-                AggregateKind::Array
-                | AggregateKind::Arrays
-                | AggregateKind::Json { .. }
-                | AggregateKind::Members { .. },
-                _,
-            ) if self.items.is_empty() => Ok(Value::Null),
+            (AggregateKind::Array | AggregateKind::Arrays, _) if self.items.is_empty() => {
+                Ok(Value::Null)
+            }
             (AggregateKind::Array, _) => {
                 let element = ty.element().unwrap_or(Type::Text);
                 Ok(Value::Array(Array::list(element, &self.items)?))
             }
             (AggregateKind::Arrays, _) => Ok(Value::Array(super::gathered(ty, &self.items)?)),
-            (AggregateKind::Json { binary, lines }, _) => {
-                if lines {
-                    return in_lines(&self.items, settings);
-                }
-                Ok(json::array_of(&self.items, ", ", binary, settings)?)
-            }
-            (AggregateKind::Members { binary }, _) => {
-                Ok(json::object_spaced(&self.items, binary, settings)?)
-            }
-            (AggregateKind::Join, _) => Ok(self.joined.map_or(Value::Null, Value::text)),
+            (AggregateKind::Json { binary, .. }, _) => self.closed("]", binary),
+            (AggregateKind::Members { binary }, _) => self.closed(" }", binary),
+            (AggregateKind::Join, _) => Ok(self.joined.as_deref().map_or(Value::Null, Value::text)),
             (AggregateKind::JoinBytes, _) => {
-                let joined = self.joined_bytes.map(|bytes| Value::Bytea(bytes.into()));
-                Ok(joined.unwrap_or(Value::Null))
+                let joined = self.bytes.as_deref();
+                Ok(joined.map_or(Value::Null, |bytes| Value::Bytea(bytes.into())))
             }
             (_, None) => Ok(Value::Null),
             (AggregateKind::Average, Some(sum)) => {
@@ -368,23 +398,17 @@ impl Partial {
             (_, Some(value)) => Ok(value),
         }
     }
-}
 
-/// A JSON array of rows or arrays, which are JSON already: each but the first begins a line, a null does not.
-///
-/// # Errors
-/// `54000` for one that is too long.
-fn in_lines(items: &[Value], settings: &Settings) -> Result<Value> {
-    let mut text = String::from("[");
-    for (number, item) in items.iter().enumerate() {
-        let item = item.as_ref();
-        if number > 0 {
-            text.push_str(if item.is_null() { ", " } else { ", \n " });
+    /// A JSON array or object, closed; null if nothing came.
+    ///
+    /// # Errors
+    /// Of what no `jsonb` can hold.
+    fn closed(&self, close: &str, binary: bool) -> Result<Value> {
+        match &self.joined {
+            None => Ok(Value::Null),
+            Some(joined) => Ok(json::of_text([joined.as_str(), close].concat(), binary)?),
         }
-        json::append(item, settings, &mut text)?;
     }
-    text.push(']');
-    Ok(Value::Json(text.into()))
 }
 
 fn bytes_in(value: ValueRef<'_>) -> &[u8] {

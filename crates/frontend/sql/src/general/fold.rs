@@ -21,11 +21,12 @@ pub(super) struct AggregateFold {
 impl AggregateFold {
     pub fn new(aggregate: &Aggregate, settings: Arc<Settings>) -> Self {
         let ty = match aggregate.kind {
-            AggregateKind::Join => Type::Text,
+            AggregateKind::Join | AggregateKind::Json { .. } | AggregateKind::Members { .. } => {
+                Type::Text
+            }
             AggregateKind::JoinBytes => Type::Bytea,
             AggregateKind::Array => aggregate.result,
             AggregateKind::Arrays => Type::Bytea.array(),
-            AggregateKind::Json { .. } | AggregateKind::Members { .. } => aggregate.ty().array(),
             AggregateKind::Spread(_) => aggregate.result.array(),
             AggregateKind::Pair(_) => Type::Float8.array(),
             _ => aggregate.ty(),
@@ -55,7 +56,6 @@ impl Fold for AggregateFold {
             AggregateKind::Join | AggregateKind::JoinBytes => {
                 vec![Type::Int8, self.ty, self.ty]
             }
-            AggregateKind::Members { .. } => vec![Type::Int8, self.ty, self.ty],
             // Its rows are kept by who sorts them.
             kind if kind.is_ordered_set() => vec![Type::Int8],
             _ => vec![Type::Int8, self.ty],
@@ -115,8 +115,9 @@ impl Folding for Group {
             settings,
             ..
         } = &self.fold;
-        let partial = self.partial.clone();
-        Ok(partial.result(*kind, *result, asked.as_ref(), settings)?)
+        Ok(self
+            .partial
+            .result(*kind, *result, asked.as_ref(), settings)?)
     }
 
     fn save(&self) -> Vec<Value> {
@@ -125,26 +126,21 @@ impl Folding for Group {
             value,
             items,
             joined,
-            joined_bytes,
+            bytes,
             between,
             squares,
         } = &self.partial;
         let mut saved = vec![Value::Int8(*count)];
         match (self.fold.kind, self.fold.ty.element()) {
-            (AggregateKind::Members { .. }, Some(element)) => {
-                let every = |first: usize| -> Vec<Value> {
-                    items.iter().skip(first).step_by(2).cloned().collect()
-                };
-                for first in [0, 1] {
-                    saved.push(Value::Array(Array::of(element, &every(first))));
-                }
-            }
-            (AggregateKind::Array | AggregateKind::Json { .. }, Some(element)) => {
+            (AggregateKind::Array, Some(element)) => {
                 saved.push(Value::Array(Array::of(element, items)));
+            }
+            (AggregateKind::Json { .. } | AggregateKind::Members { .. }, _) => {
+                saved.push(joined.as_deref().map_or(Value::Null, Value::text));
             }
             (AggregateKind::Arrays, _) => saved.push(arrays_saved(items)),
             (AggregateKind::JoinBytes, _) => {
-                let joined = joined_bytes.as_deref();
+                let joined = bytes.as_deref();
                 let joined = joined.map(|bytes| Value::Bytea(bytes.into()));
                 saved.push(joined.unwrap_or(Value::Null));
                 saved.push(between.clone().unwrap_or(Value::Null));
@@ -178,9 +174,7 @@ impl Folding for Group {
     fn bytes(&self) -> usize {
         let value = self.partial.value.as_ref();
         let value = value.map_or(0, |value| value.as_ref().heap_bytes());
-        let joined = self.partial.joined.as_ref().map_or(0, String::capacity);
-        let bytes = self.partial.joined_bytes.as_ref();
-        let joined = joined + bytes.map_or(0, Vec::capacity);
+        let joined = self.partial.joined_bytes();
         size_of::<Self>() + value + joined + self.gathered
     }
 }

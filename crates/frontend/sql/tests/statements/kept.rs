@@ -58,3 +58,42 @@ fn regress_aggregates_count_what_they_gather() {
         assert_eq!(client.ok(&few), "100|1", "{gathered}");
     }
 }
+
+/// Symptom: numbers of some ten bytes, of which there were not many, came to gigabytes of JSON. Cause: the numbers were counted, and not the text that they were to be.
+#[test]
+fn regress_aggregates_of_json_count_the_text_that_they_come_to() {
+    let mut client = Client::new();
+    client.ok("CREATE TABLE t (a int, n numeric)");
+    client.ok(
+        "INSERT INTO t SELECT g, ('1e' || (130000 + g))::numeric FROM generate_series(1, 700) g",
+    );
+    client.ok("SET work_mem = '1MB'");
+    for gathered in [
+        "json_agg(n)",
+        "jsonb_agg(n)",
+        "json_agg(n ORDER BY a)",
+        "json_object_agg(a, n)",
+        "jsonb_object_agg(a, n)",
+    ] {
+        for around in ["", ", count(*) OVER ()"] {
+            let sql = format!("SELECT length({gathered}::text){around} FROM t");
+            assert_eq!(client.state(&sql), "53200", "{sql}");
+            let few = sql.replace("FROM t", "FROM t WHERE a <= 3");
+            assert!(client.ok(&few).starts_with("3900"), "{few}");
+        }
+    }
+}
+
+/// What was counted while rows were sorted is not counted again where they are joined.
+#[test]
+fn aggregates_in_an_order_need_no_room_for_their_rows_twice() {
+    let mut client = Client::new();
+    filled(&mut client);
+    client.ok("SET work_mem = '24MB'");
+    for (joined, length) in [
+        ("length(string_agg(b, ',' ORDER BY a))", "10108893"),
+        ("length(json_agg(b ORDER BY a)::text)", "10168894"),
+    ] {
+        assert_eq!(client.ok(&format!("SELECT {joined} FROM t")), length);
+    }
+}

@@ -3,7 +3,8 @@
 //! The outer `None` of what is looked for and not there is SQL's null.
 
 use super::JsonbRef;
-use super::parse::{Node, What, parse};
+use super::compose::{JsonParts, parts, plain_text};
+use super::parse::parse;
 use super::tree::JsonbKind;
 use crate::error::Result;
 
@@ -55,7 +56,7 @@ impl<'a> JsonbRef<'a> {
 /// # Errors
 /// 22P02 if not, 54001 if it is nested too deeply.
 pub fn check(text: &str) -> Result<()> {
-    parse(text, false).map(|_| ())
+    parse(text, false, &mut ())
 }
 
 /// `json -> text`: the text of a key's value as it was written; of equal keys the last one counts.
@@ -63,7 +64,13 @@ pub fn check(text: &str) -> Result<()> {
 /// # Errors
 /// As [`super::Jsonb::parse`].
 pub fn field<'a>(text: &'a str, key: &str) -> Result<Option<&'a str>> {
-    Ok(find_field(text, key)?.map(|node| &text[node.span]))
+    Ok(match parts(text, true)? {
+        JsonParts::Object(pairs) => {
+            let mut pairs = pairs.into_iter().rev();
+            pairs.find(|(own, _)| own == key).map(|(_, value)| value)
+        }
+        _ => None,
+    })
 }
 
 /// `json ->> text`: the value of a key as text.
@@ -71,7 +78,7 @@ pub fn field<'a>(text: &'a str, key: &str) -> Result<Option<&'a str>> {
 /// # Errors
 /// As [`super::Jsonb::parse`].
 pub fn field_text(text: &str, key: &str) -> Result<Option<String>> {
-    Ok(find_field(text, key)?.and_then(|node| plain(node, text)))
+    field(text, key)?.map_or(Ok(None), plain_text)
 }
 
 /// `json -> integer`: the text of the element at an index, from the end if it is negative.
@@ -79,7 +86,13 @@ pub fn field_text(text: &str, key: &str) -> Result<Option<String>> {
 /// # Errors
 /// As [`super::Jsonb::parse`].
 pub fn array_element(text: &str, index: i32) -> Result<Option<&str>> {
-    Ok(find_element(text, index)?.map(|node| &text[node.span]))
+    Ok(match parts(text, true)? {
+        JsonParts::Array(items) => {
+            let at = element(index, items.len());
+            at.and_then(|at| items.get(at).copied())
+        }
+        _ => None,
+    })
 }
 
 /// `json ->> integer`: the element at an index as text.
@@ -87,33 +100,5 @@ pub fn array_element(text: &str, index: i32) -> Result<Option<&str>> {
 /// # Errors
 /// As [`super::Jsonb::parse`].
 pub fn array_element_text(text: &str, index: i32) -> Result<Option<String>> {
-    Ok(find_element(text, index)?.and_then(|node| plain(node, text)))
-}
-
-fn find_field<'a>(text: &'a str, key: &str) -> Result<Option<Node<'a>>> {
-    match parse(text, true)?.what {
-        What::Object(pairs) => Ok(pairs
-            .into_iter()
-            .rev()
-            .find(|(own, _)| own == key)
-            .map(|(_, node)| node)),
-        _ => Ok(None),
-    }
-}
-
-fn find_element(text: &str, index: i32) -> Result<Option<Node<'_>>> {
-    match parse(text, true)?.what {
-        What::Array(mut elements) => Ok(element(index, elements.len())
-            .filter(|index| *index < elements.len())
-            .map(|index| elements.swap_remove(index))),
-        _ => Ok(None),
-    }
-}
-
-pub(super) fn plain(node: Node<'_>, text: &str) -> Option<String> {
-    match node.what {
-        What::Null => None,
-        What::String(string) => Some(string.into_owned()),
-        _ => Some(text[node.span].to_owned()),
-    }
+    array_element(text, index)?.map_or(Ok(None), plain_text)
 }

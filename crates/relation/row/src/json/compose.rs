@@ -1,10 +1,12 @@
 //! `jsonb` made of parts of other values, and what is in the text of `json`.
 
-use super::parse::{DEPTH_MAX, Node, What, parse, too_deep};
+use super::parse::{DEPTH_MAX, Listener, Scalar, parse, too_deep};
 use super::tree::compare_keys;
 use super::write::write_string;
 use super::{Jsonb, JsonbKind, JsonbRef};
 use crate::error::{Result, SqlError, SqlState};
+use std::borrow::Cow;
+use std::ops::Range;
 
 fn end(at: usize) -> Result<[u8; 4]> {
     let at = u32::try_from(at);
@@ -104,31 +106,93 @@ pub enum JsonParts<'a> {
     /// Elements.
     Array(Vec<&'a str>),
     /// Keys and values, with all duplicates.
-    Object(Vec<(String, &'a str)>),
+    Object(Vec<(Cow<'a, str>, &'a str)>),
 }
 
-/// Takes a JSON text apart.
+/// What stands outermost in a text.
+struct Outermost<'a> {
+    text: &'a str,
+    depth: usize,
+    /// Where the value begins that is being told.
+    start: usize,
+    scalar: Option<Scalar<'a>>,
+    is_object: bool,
+    /// The value itself, at first; then those that are in it, and in an object their names.
+    whole: &'a str,
+    names: Vec<Cow<'a, str>>,
+    values: Vec<&'a str>,
+}
+
+impl<'a> Outermost<'a> {
+    /// # Errors
+    /// As [`parse`].
+    fn of(text: &'a str, decode: bool) -> Result<Self> {
+        let mut found = Self {
+            text,
+            depth: 0,
+            start: 0,
+            scalar: None,
+            is_object: false,
+            whole: text,
+            names: Vec::new(),
+            values: Vec::new(),
+        };
+        parse(text, decode, &mut found)?;
+        Ok(found)
+    }
+}
+
+impl<'a> Listener<'a> for Outermost<'a> {
+    fn scalar(&mut self, value: Scalar<'a>, span: Range<usize>) -> Result<()> {
+        match self.depth {
+            0 => (self.scalar, self.whole) = (Some(value), &self.text[span]),
+            1 => self.values.push(&self.text[span]),
+            _ => {}
+        }
+        Ok(())
+    }
+
+    fn open(&mut self, is_object: bool, start: usize) -> Result<()> {
+        match self.depth {
+            0 => (self.is_object, self.whole) = (is_object, &self.text[start..]),
+            1 => self.start = start,
+            _ => {}
+        }
+        self.depth += 1;
+        Ok(())
+    }
+
+    fn key(&mut self, key: Cow<'a, str>) -> Result<()> {
+        if self.depth == 1 {
+            self.names.push(key);
+        }
+        Ok(())
+    }
+
+    fn close(&mut self, end: usize) -> Result<()> {
+        self.depth -= 1;
+        if self.depth == 1 {
+            self.values.push(&self.text[self.start..end]);
+        }
+        Ok(())
+    }
+}
+
+/// Takes a JSON text apart. With `decode` its strings must be text, wherever they stand: names are not read without.
 ///
 /// # Errors
-/// As [`Jsonb::parse`].
-pub fn parts(text: &str) -> Result<JsonParts<'_>> {
-    let node = parse(text, true)?;
-    Ok(match node.what {
-        What::Null => JsonParts::Scalar("null"),
-        What::Bool(_) => JsonParts::Scalar("boolean"),
-        What::Number(_) => JsonParts::Scalar("number"),
-        What::String(_) => JsonParts::Scalar("string"),
-        What::Array(items) => {
-            JsonParts::Array(items.into_iter().map(|item| &text[item.span]).collect())
+/// 22P02 for other text, 54001 if it is nested too deeply; with `decode` as [`Jsonb::parse`].
+pub fn parts(text: &str, decode: bool) -> Result<JsonParts<'_>> {
+    let found = Outermost::of(text, decode)?;
+    Ok(match found.scalar {
+        Some(Scalar::Null) => JsonParts::Scalar("null"),
+        Some(Scalar::Bool(_)) => JsonParts::Scalar("boolean"),
+        Some(Scalar::Number(_)) => JsonParts::Scalar("number"),
+        Some(Scalar::String(_)) => JsonParts::Scalar("string"),
+        None if found.is_object => {
+            JsonParts::Object(found.names.into_iter().zip(found.values).collect())
         }
-        What::Object(pairs) => {
-            let pairs = pairs.into_iter();
-            JsonParts::Object(
-                pairs
-                    .map(|(key, value)| (key.into_owned(), &text[value.span]))
-                    .collect(),
-            )
-        }
+        None => JsonParts::Array(found.values),
     })
 }
 
@@ -141,26 +205,77 @@ pub fn at_path<'t>(
     path: &[&str],
     index: impl Fn(&str) -> Option<i32>,
 ) -> Result<Option<&'t str>> {
-    let mut node = parse(text, true)?;
+    let mut found = Outermost::of(text, true)?;
     for step in path {
-        let found = match node.what {
-            What::Object(pairs) => {
-                let found = pairs.into_iter().rev().find(|(key, _)| key == step);
-                found.map(|(_, value)| value)
+        let at = match (&found.scalar, found.is_object) {
+            (Some(_), _) => None,
+            (None, true) => found.names.iter().rposition(|name| name == step),
+            (None, false) => {
+                index(step).and_then(|index| super::access::element(index, found.values.len()))
             }
-            What::Array(mut items) => {
-                let at = index(step).and_then(|index| super::access::element(index, items.len()));
-                let at = at.filter(|at| *at < items.len());
-                at.map(|at| items.swap_remove(at))
-            }
-            _ => None,
         };
-        match found {
-            Some(found) => node = found,
-            None => return Ok(None),
+        let Some(value) = at.and_then(|at| found.values.get(at)) else {
+            return Ok(None);
+        };
+        found = Outermost::of(value, true)?;
+    }
+    Ok(Some(found.whole.trim_end()))
+}
+
+/// Writes a JSON text without blanks and null members.
+struct WithoutNulls<'a> {
+    text: &'a str,
+    out: String,
+    /// Whether what comes is the first in its array or object.
+    first: bool,
+    /// Of the value that comes.
+    key: Option<Cow<'a, str>>,
+}
+
+impl WithoutNulls<'_> {
+    /// Writes what stands in front of a value.
+    fn begin(&mut self) {
+        if !self.first {
+            self.out.push(',');
+        }
+        self.first = false;
+        if let Some(key) = self.key.take() {
+            write_string(&key, &mut self.out);
+            self.out.push(':');
         }
     }
-    Ok(Some(&text[node.span]))
+}
+
+impl<'a> Listener<'a> for WithoutNulls<'a> {
+    fn scalar(&mut self, value: Scalar<'a>, span: Range<usize>) -> Result<()> {
+        if matches!(value, Scalar::Null) && self.key.take().is_some() {
+            return Ok(());
+        }
+        self.begin();
+        match value {
+            Scalar::String(string) => write_string(&string, &mut self.out),
+            _ => self.out.push_str(&self.text[span]),
+        }
+        Ok(())
+    }
+
+    fn open(&mut self, is_object: bool, _: usize) -> Result<()> {
+        self.begin();
+        self.out.push(if is_object { '{' } else { '[' });
+        self.first = true;
+        Ok(())
+    }
+
+    fn key(&mut self, key: Cow<'a, str>) -> Result<()> {
+        self.key = Some(key);
+        Ok(())
+    }
+
+    fn close(&mut self, end: usize) -> Result<()> {
+        self.out.push_str(&self.text[end - 1..end]);
+        self.first = false;
+        Ok(())
+    }
 }
 
 /// The same JSON without members that are null, and without blanks.
@@ -168,40 +283,14 @@ pub fn at_path<'t>(
 /// # Errors
 /// As [`Jsonb::parse`].
 pub fn without_nulls(text: &str) -> Result<String> {
-    fn write(node: &Node<'_>, text: &str, out: &mut String) {
-        match &node.what {
-            What::Array(items) => {
-                out.push('[');
-                for (number, item) in items.iter().enumerate() {
-                    if number > 0 {
-                        out.push(',');
-                    }
-                    write(item, text, out);
-                }
-                out.push(']');
-            }
-            What::Object(pairs) => {
-                out.push('{');
-                let kept = pairs
-                    .iter()
-                    .filter(|(_, value)| !matches!(value.what, What::Null));
-                for (number, (key, value)) in kept.enumerate() {
-                    if number > 0 {
-                        out.push(',');
-                    }
-                    write_string(key, out);
-                    out.push(':');
-                    write(value, text, out);
-                }
-                out.push('}');
-            }
-            What::String(string) => write_string(string, out),
-            What::Null | What::Bool(_) | What::Number(_) => out.push_str(&text[node.span.clone()]),
-        }
-    }
-    let mut out = String::with_capacity(text.len());
-    write(&parse(text, true)?, text, &mut out);
-    Ok(out)
+    let mut written = WithoutNulls {
+        text,
+        out: String::with_capacity(text.len()),
+        first: true,
+        key: None,
+    };
+    parse(text, true, &mut written)?;
+    Ok(written.out)
 }
 
 /// A JSON text as `->>` shows it: a string without quotes; `None` for `null`.
@@ -209,5 +298,10 @@ pub fn without_nulls(text: &str) -> Result<String> {
 /// # Errors
 /// As [`Jsonb::parse`].
 pub fn plain_text(text: &str) -> Result<Option<String>> {
-    Ok(super::access::plain(parse(text, true)?, text))
+    let found = Outermost::of(text, true)?;
+    Ok(match found.scalar {
+        Some(Scalar::Null) => None,
+        Some(Scalar::String(string)) => Some(string.into_owned()),
+        _ => Some(found.whole.trim_end().to_owned()),
+    })
 }

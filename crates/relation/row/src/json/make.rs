@@ -100,7 +100,10 @@ fn nested(
 }
 
 /// A text that is JSON, as one of the two types.
-fn made(text: String, binary: bool) -> Result<Value> {
+///
+/// # Errors
+/// As [`Jsonb::parse`], where that is to be made.
+pub fn of_text(text: String, binary: bool) -> Result<Value> {
     Ok(if binary {
         Value::Jsonb(Jsonb::parse(&text)?)
     } else {
@@ -115,7 +118,7 @@ fn made(text: String, binary: bool) -> Result<Value> {
 pub fn of(value: ValueRef<'_>, binary: bool, settings: &Settings) -> Result<Value> {
     let mut text = String::new();
     append(value, settings, &mut text)?;
-    made(text, binary)
+    of_text(text, binary)
 }
 
 /// A JSON array of values.
@@ -136,7 +139,7 @@ pub fn array_of(
         append(item.as_ref(), settings, &mut text)?;
     }
     text.push(']');
-    made(text, binary)
+    of_text(text, binary)
 }
 
 /// A JSON object of names and values, one behind the other. Of a `jsonb` the last of equal names counts.
@@ -147,18 +150,7 @@ pub fn object_of(pairs: &[Value], binary: bool, settings: &Settings) -> Result<V
     let mut text = String::from("{");
     members(pairs, settings, &mut text)?;
     text.push('}');
-    made(text, binary)
-}
-
-/// As [`object_of`], in the form that `json_object_agg` has.
-///
-/// # Errors
-/// As [`object_of`].
-pub fn object_spaced(pairs: &[Value], binary: bool, settings: &Settings) -> Result<Value> {
-    let mut text = String::from("{ ");
-    members(pairs, settings, &mut text)?;
-    text.push_str(" }");
-    made(text, binary)
+    of_text(text, binary)
 }
 
 fn members(pairs: &[Value], settings: &Settings, text: &mut String) -> Result<()> {
@@ -166,19 +158,29 @@ fn members(pairs: &[Value], settings: &Settings, text: &mut String) -> Result<()
         if number > 0 {
             text.push_str(", ");
         }
-        let mut name = String::new();
-        append(pair[0].as_ref(), settings, &mut name)?;
-        if name.starts_with('"') {
-            text.push_str(&name);
-        } else {
-            write_string(&name, text);
-        }
-        text.push_str(" : ");
-        append(
-            pair.get(1).map_or(ValueRef::Null, Value::as_ref),
-            settings,
-            text,
-        )?;
+        let value = pair.get(1).map_or(ValueRef::Null, Value::as_ref);
+        append_member(pair[0].as_ref(), value, settings, text)?;
     }
     Ok(())
+}
+
+/// Appends a name and its value.
+///
+/// # Errors
+/// 54000 if `text` gets longer than a value may be.
+pub fn append_member(
+    name: ValueRef<'_>,
+    value: ValueRef<'_>,
+    settings: &Settings,
+    text: &mut String,
+) -> Result<()> {
+    let mut shown = String::new();
+    append(name, settings, &mut shown)?;
+    if shown.starts_with('"') {
+        text.push_str(&shown);
+    } else {
+        write_string(&shown, text);
+    }
+    text.push_str(" : ");
+    append(value, settings, text)
 }

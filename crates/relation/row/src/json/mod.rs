@@ -15,7 +15,7 @@ mod write;
 
 pub use access::{array_element, array_element_text, check, field, field_text};
 pub use compose::{JsonParts, at_path, parts, plain_text, without_nulls};
-pub use make::{append, array_of, object_of, object_spaced, of};
+pub use make::{append, append_member, array_of, object_of, of, of_text};
 pub use tree::{JsonbArray, JsonbKind, JsonbObject};
 pub use write::write_string;
 

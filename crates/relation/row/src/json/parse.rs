@@ -1,8 +1,8 @@
-//! JSON text to a tree, with the errors that PostgreSQL gives.
+//! Reads JSON text, with the errors that PostgreSQL gives.
 //!
 //! The parser is one token ahead, so that a wrong token is reported before what stands there is
-//! missed. Each node knows where its text stands, for `json -> key`, which gives the text as it was
-//! written.
+//! missed. It keeps nothing: whoever wants something of the text is told what stands there, in its order ([`Listener`]). A text of a few letters a value
+//! would be a tree of many times its bytes.
 
 use crate::error::{Result, SqlError, SqlState};
 use std::borrow::Cow;
@@ -11,23 +11,46 @@ use std::ops::Range;
 /// How deep arrays and objects may be nested.
 pub(super) const DEPTH_MAX: usize = 1500;
 
-/// A JSON value and where it was written.
+/// A value that is neither an array nor an object.
 #[derive(Debug)]
-pub(super) struct Node<'a> {
-    pub span: Range<usize>,
-    pub what: What<'a>,
-}
-
-#[derive(Debug)]
-pub(super) enum What<'a> {
+pub(super) enum Scalar<'a> {
     Null,
     Bool(bool),
     /// Its text.
     Number(&'a str),
+    /// Decoded, if the parser does that.
     String(Cow<'a, str>),
-    Array(Vec<Node<'a>>),
-    /// In the order of the text, with all duplicates.
-    Object(Vec<(Cow<'a, str>, Node<'a>)>),
+}
+
+/// What is told of a text.
+pub(super) trait Listener<'a> {
+    /// A value, and where it stands.
+    fn scalar(&mut self, value: Scalar<'a>, span: Range<usize>) -> Result<()>;
+    /// An array or an object begins.
+    fn open(&mut self, is_object: bool, start: usize) -> Result<()>;
+    /// The name of a member, whose value is told next. Of equal names all are told.
+    fn key(&mut self, key: Cow<'a, str>) -> Result<()>;
+    /// The array or object that began last ends.
+    fn close(&mut self, end: usize) -> Result<()>;
+}
+
+/// Who wants to know only whether a text is JSON.
+impl Listener<'_> for () {
+    fn scalar(&mut self, _: Scalar<'_>, _: Range<usize>) -> Result<()> {
+        Ok(())
+    }
+
+    fn open(&mut self, _: bool, _: usize) -> Result<()> {
+        Ok(())
+    }
+
+    fn key(&mut self, _: Cow<'_, str>) -> Result<()> {
+        Ok(())
+    }
+
+    fn close(&mut self, _: usize) -> Result<()> {
+        Ok(())
+    }
 }
 
 #[derive(Clone, PartialEq, Debug)]
@@ -41,30 +64,39 @@ enum Token<'a> {
     End,
 }
 
-struct Parser<'a> {
+struct Parser<'a, 'l> {
     text: &'a str,
     /// The token ahead and where it stands.
     token: Token<'a>,
     span: Range<usize>,
     /// Whether escapes are looked into, as `jsonb` must.
     decode: bool,
+    listener: &'l mut dyn Listener<'a>,
 }
 
 /// Reads a JSON value. With `decode` strings are decoded and must be text; without, they are only
-/// checked.
-pub(super) fn parse(text: &str, decode: bool) -> Result<Node<'_>> {
+/// checked, and told without what is escaped.
+///
+/// # Errors
+/// 22P02 for other text, 54001 if it is nested too deeply; with `decode` 22P05 for `\u0000`; those of the listener.
+pub(super) fn parse<'a>(
+    text: &'a str,
+    decode: bool,
+    listener: &mut dyn Listener<'a>,
+) -> Result<()> {
     let mut parser = Parser {
         text,
         token: Token::End,
         span: 0..0,
         decode,
+        listener,
     };
     parser.advance()?;
-    let node = parser.value(0)?;
+    parser.value(0)?;
     if parser.token != Token::End {
         return Err(parser.unexpected("Expected end of input"));
     }
-    Ok(node)
+    Ok(())
 }
 
 #[cold]
@@ -76,7 +108,7 @@ fn is_word(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || byte == b'_' || byte >= 0x80
 }
 
-impl<'a> Parser<'a> {
+impl<'a> Parser<'a, '_> {
     fn byte(&self, at: usize) -> Option<u8> {
         self.text.as_bytes().get(at).copied()
     }
@@ -300,18 +332,17 @@ impl<'a> Parser<'a> {
         Ok(at + 1)
     }
 
-    fn value(&mut self, depth: usize) -> Result<Node<'a>> {
-        let start = self.span.start;
+    fn value(&mut self, depth: usize) -> Result<()> {
         let text = self.text;
         let token = std::mem::replace(&mut self.token, Token::Null);
-        let what = match token {
-            Token::Punctuation(b'{') => return self.object(start, depth + 1),
-            Token::Punctuation(b'[') => return self.array(start, depth + 1),
-            Token::True => What::Bool(true),
-            Token::False => What::Bool(false),
-            Token::Null => What::Null,
-            Token::Number => What::Number(&text[self.span.clone()]),
-            Token::String(string) => What::String(string),
+        let value = match token {
+            Token::Punctuation(b'{') => return self.object(depth + 1),
+            Token::Punctuation(b'[') => return self.array(depth + 1),
+            Token::True => Scalar::Bool(true),
+            Token::False => Scalar::Bool(false),
+            Token::Null => Scalar::Null,
+            Token::Number => Scalar::Number(&text[self.span.clone()]),
+            Token::String(string) => Scalar::String(string),
             other => {
                 self.token = other;
                 return Err(self.unexpected("Expected JSON value"));
@@ -319,42 +350,37 @@ impl<'a> Parser<'a> {
         };
         let span = self.span.clone();
         self.advance()?;
-        Ok(Node { span, what })
+        self.listener.scalar(value, span)
     }
 
-    fn array(&mut self, start: usize, depth: usize) -> Result<Node<'a>> {
+    fn array(&mut self, depth: usize) -> Result<()> {
         check_depth(depth)?;
+        self.listener.open(false, self.span.start)?;
         self.advance()?;
-        let mut elements = Vec::new();
         if self.token != Token::Punctuation(b']') {
-            elements.push(self.value(depth)?);
+            self.value(depth)?;
             while self.token == Token::Punctuation(b',') {
                 self.advance()?;
-                elements.push(self.value(depth)?);
+                self.value(depth)?;
             }
         }
         if self.token != Token::Punctuation(b']') {
             return Err(self.unexpected("Expected \",\" or \"]\""));
         }
-        let span = start..self.span.end;
-        self.advance()?;
-        Ok(Node {
-            span,
-            what: What::Array(elements),
-        })
+        self.close()
     }
 
-    fn object(&mut self, start: usize, depth: usize) -> Result<Node<'a>> {
+    fn object(&mut self, depth: usize) -> Result<()> {
         check_depth(depth)?;
+        self.listener.open(true, self.span.start)?;
         self.advance()?;
-        let mut pairs = Vec::new();
         match &self.token {
             Token::Punctuation(b'}') => {}
             Token::String(_) => {
-                pairs.push(self.pair(depth)?);
+                self.pair(depth)?;
                 while self.token == Token::Punctuation(b',') {
                     self.advance()?;
-                    pairs.push(self.pair(depth)?);
+                    self.pair(depth)?;
                 }
                 if self.token != Token::Punctuation(b'}') {
                     return Err(self.unexpected("Expected \",\" or \"}\""));
@@ -362,15 +388,16 @@ impl<'a> Parser<'a> {
             }
             _ => return Err(self.unexpected("Expected string or \"}\"")),
         }
-        let span = start..self.span.end;
-        self.advance()?;
-        Ok(Node {
-            span,
-            what: What::Object(pairs),
-        })
+        self.close()
     }
 
-    fn pair(&mut self, depth: usize) -> Result<(Cow<'a, str>, Node<'a>)> {
+    fn close(&mut self) -> Result<()> {
+        let end = self.span.end;
+        self.advance()?;
+        self.listener.close(end)
+    }
+
+    fn pair(&mut self, depth: usize) -> Result<()> {
         let Token::String(key) = &self.token else {
             return Err(self.unexpected("Expected string"));
         };
@@ -380,7 +407,8 @@ impl<'a> Parser<'a> {
             return Err(self.unexpected("Expected \":\""));
         }
         self.advance()?;
-        Ok((key, self.value(depth)?))
+        self.listener.key(key)?;
+        self.value(depth)
     }
 }
 

@@ -16,11 +16,14 @@
 //!
 //! Bytes come from disk: whatever they are, looking into them ends in an answer or in `None`.
 
-use super::parse::{Node, What, parse};
+use super::parse::{Listener, Scalar, parse};
 use super::{Jsonb, JsonbRef};
 use crate::error::{Result, SqlError, SqlState};
 use crate::numeric::{Numeric, NumericRef};
+use crate::value::VALUE_BYTES_MAX;
+use std::borrow::Cow;
 use std::cmp::Ordering;
+use std::ops::Range;
 
 pub(super) const NULL: u8 = 0;
 const FALSE: u8 = 1;
@@ -70,6 +73,10 @@ fn u32_at(bytes: &[u8], index: usize) -> Option<usize> {
 
 /// The order of keys within an object.
 pub(super) fn compare_keys(a: &str, b: &str) -> Ordering {
+    compare_key_bytes(a.as_bytes(), b.as_bytes())
+}
+
+fn compare_key_bytes(a: &[u8], b: &[u8]) -> Ordering {
     a.len().cmp(&b.len()).then_with(|| a.cmp(b))
 }
 
@@ -79,15 +86,16 @@ fn too_big() -> SqlError {
 }
 
 impl Jsonb {
-    /// Reads JSON text. Of equal keys the last one counts.
+    /// Reads JSON text. Of equal keys the last one counts. Takes no more memory meanwhile than a few times the text and the value.
     ///
     /// # Errors
-    /// 22P02 for other text, 22P05 for `\u0000`, 22003 for a number too long, 54001 for too deep
+    /// 22P02 for other text, 22P05 for `\u0000`, 22003 for a number too long, 54000 for a value that would be, 54001 for too deep
     /// nesting.
     pub fn parse(text: &str) -> Result<Self> {
-        let node = parse(text, true)?;
-        let mut out = Vec::with_capacity(text.len() + 16);
-        write_node(node, &mut out)?;
+        let mut tape = Tape::default();
+        parse(text, true, &mut tape)?;
+        let mut out = Vec::with_capacity(tape.bytes.len());
+        write_item(&mut tape.bytes.as_slice(), &mut out)?;
         Ok(Self(out.into()))
     }
 
@@ -105,60 +113,169 @@ fn put_end(out: &mut [u8], at: usize, end: usize) -> Result<()> {
     Ok(())
 }
 
-fn write_node(node: Node<'_>, out: &mut Vec<u8>) -> Result<()> {
-    match node.what {
-        What::Null => out.push(NULL),
-        What::Bool(value) => out.push(if value { TRUE } else { FALSE }),
-        What::Number(text) => {
-            out.push(NUMBER);
-            Numeric::parse(text)?.as_ref().store(out);
+/// A text's values in its order, before keys are sorted and it is known where parts end.
+///
+/// Layout (little-endian): a scalar is `u32 length` and its node; an array or object is `u32` [`ARRAY_ITEM`] or [`OBJECT_ITEM`], `u32 count`, `u32 length` and what
+/// is in it: values, each behind `u32 length` and its key in an object.
+#[derive(Default)]
+struct Tape {
+    bytes: Vec<u8>,
+    /// Arrays and objects that have not ended: where they begin, and how many values they have.
+    open: Vec<(usize, usize)>,
+}
+
+/// Greater than every length: a tape has no more bytes than a value may have.
+const ARRAY_ITEM: u32 = 1 << 30;
+const OBJECT_ITEM: u32 = ARRAY_ITEM + 1;
+const _: () = assert!(VALUE_BYTES_MAX < ARRAY_ITEM as usize);
+
+/// Bytes in front of what is in an array or object of a tape.
+const ITEM_HEADER: usize = 12;
+
+impl Tape {
+    /// Another value begins here.
+    fn count(&mut self) -> Result<()> {
+        if self.bytes.len() > VALUE_BYTES_MAX {
+            return Err(too_big());
         }
-        What::String(text) => {
-            out.push(STRING);
-            out.extend_from_slice(text.as_bytes());
+        if let Some((_, count)) = self.open.last_mut() {
+            *count += 1;
         }
-        What::Array(elements) => {
-            out.push(ARRAY);
-            let count = u32::try_from(elements.len()).map_err(|_| too_big())?;
-            out.extend_from_slice(&count.to_le_bytes());
-            let ends = out.len();
-            out.resize(ends + elements.len() * 4, 0);
-            let data = out.len();
-            for (index, element) in elements.into_iter().enumerate() {
-                write_node(element, out)?;
-                let end = out.len() - data;
-                put_end(out, ends + index * 4, end)?;
+        Ok(())
+    }
+
+    /// Writes the length of what stands behind a place for it.
+    fn end(&mut self, at: usize) -> Result<()> {
+        let length = self.bytes.len() - at - 4;
+        put_end(&mut self.bytes, at, length)
+    }
+}
+
+impl<'a> Listener<'a> for Tape {
+    fn scalar(&mut self, value: Scalar<'a>, _: Range<usize>) -> Result<()> {
+        self.count()?;
+        let at = self.bytes.len();
+        self.bytes.extend_from_slice(&[0; 4]);
+        match value {
+            Scalar::Null => self.bytes.push(NULL),
+            Scalar::Bool(value) => self.bytes.push(if value { TRUE } else { FALSE }),
+            Scalar::Number(text) => {
+                self.bytes.push(NUMBER);
+                Numeric::parse(text)?.as_ref().store(&mut self.bytes);
+            }
+            Scalar::String(text) => {
+                self.bytes.push(STRING);
+                self.bytes.extend_from_slice(text.as_bytes());
             }
         }
-        What::Object(mut pairs) => {
-            // A stable sort keeps equal keys in the order of the text: the last of them counts.
-            pairs.sort_by(|(a, _), (b, _)| compare_keys(a, b));
-            let mut kept = Vec::with_capacity(pairs.len());
-            for pair in pairs {
-                if kept.last().is_some_and(|(key, _)| *key == pair.0) {
-                    kept.pop();
-                }
-                kept.push(pair);
-            }
-            out.push(OBJECT);
-            let count = u32::try_from(kept.len()).map_err(|_| too_big())?;
-            out.extend_from_slice(&count.to_le_bytes());
-            let ends = out.len();
-            out.resize(ends + kept.len() * 8, 0);
-            let data = out.len();
-            for (index, (key, _)) in kept.iter().enumerate() {
-                out.extend_from_slice(key.as_bytes());
-                let end = out.len() - data;
-                put_end(out, ends + index * 8, end)?;
-            }
-            for (index, (_, value)) in kept.into_iter().enumerate() {
-                write_node(value, out)?;
-                let end = out.len() - data;
-                put_end(out, ends + index * 8 + 4, end)?;
-            }
+        self.end(at)
+    }
+
+    fn open(&mut self, is_object: bool, _: usize) -> Result<()> {
+        self.count()?;
+        self.open.push((self.bytes.len(), 0));
+        let item = if is_object { OBJECT_ITEM } else { ARRAY_ITEM };
+        self.bytes.extend_from_slice(&item.to_le_bytes());
+        self.bytes.extend_from_slice(&[0; ITEM_HEADER - 4]);
+        Ok(())
+    }
+
+    fn key(&mut self, key: Cow<'a, str>) -> Result<()> {
+        let at = self.bytes.len();
+        self.bytes.extend_from_slice(&[0; 4]);
+        self.bytes.extend_from_slice(key.as_bytes());
+        self.end(at)
+    }
+
+    fn close(&mut self, _: usize) -> Result<()> {
+        let (at, count) = self.open.pop().unwrap_or_default();
+        let length = self.bytes.len() - at - ITEM_HEADER;
+        put_end(&mut self.bytes, at + 4, count)?;
+        put_end(&mut self.bytes, at + 8, length)
+    }
+}
+
+fn take<'t>(tape: &mut &'t [u8], length: usize) -> &'t [u8] {
+    let (taken, rest) = tape.split_at(length);
+    *tape = rest;
+    taken
+}
+
+fn take_word(tape: &mut &[u8]) -> u32 {
+    let mut word = [0; 4];
+    word.copy_from_slice(take(tape, 4));
+    u32::from_le_bytes(word)
+}
+
+/// Takes a value off the beginning of a tape, as it stands there.
+fn take_item<'t>(tape: &mut &'t [u8]) -> &'t [u8] {
+    let mut rest = *tape;
+    let length = match take_word(&mut rest) {
+        length if length < ARRAY_ITEM => 4 + length as usize,
+        _ => {
+            take(&mut rest, 4);
+            ITEM_HEADER + take_word(&mut rest) as usize
         }
+    };
+    take(tape, length)
+}
+
+/// Takes a value off the beginning of a tape and writes it.
+fn write_item(tape: &mut &[u8], out: &mut Vec<u8>) -> Result<()> {
+    let item = take_word(tape);
+    if item < ARRAY_ITEM {
+        out.extend_from_slice(take(tape, item as usize));
+        return Ok(());
+    }
+    let count = take_word(tape) as usize;
+    let length = take_word(tape) as usize;
+    let mut inside = take(tape, length);
+    if item == ARRAY_ITEM {
+        let (ends, data) = begin(ARRAY, count, 4, out)?;
+        for index in 0..count {
+            write_item(&mut inside, out)?;
+            let end = out.len() - data;
+            put_end(out, ends + index * 4, end)?;
+        }
+        return Ok(());
+    }
+    let mut pairs = Vec::with_capacity(count);
+    for _ in 0..count {
+        let length = take_word(&mut inside) as usize;
+        pairs.push((take(&mut inside, length), take_item(&mut inside)));
+    }
+    // A stable sort keeps equal keys in the order of the text: the last of them counts.
+    pairs.sort_by(|(a, _), (b, _)| compare_key_bytes(a, b));
+    pairs.dedup_by(|next, kept| {
+        let same = next.0 == kept.0;
+        if same {
+            kept.1 = next.1;
+        }
+        same
+    });
+    let (ends, data) = begin(OBJECT, pairs.len(), 8, out)?;
+    for (index, (key, _)) in pairs.iter().enumerate() {
+        out.extend_from_slice(key);
+        let end = out.len() - data;
+        put_end(out, ends + index * 8, end)?;
+    }
+    for (index, (_, mut value)) in pairs.into_iter().enumerate() {
+        write_item(&mut value, out)?;
+        let end = out.len() - data;
+        put_end(out, ends + index * 8 + 4, end)?;
     }
     Ok(())
+}
+
+/// Begins an array or object of so many values with `width` bytes of ends each: where the ends stand, and what is in it.
+fn begin(tag: u8, count: usize, width: usize, out: &mut Vec<u8>) -> Result<(usize, usize)> {
+    out.push(tag);
+    let at = out.len();
+    let ends = at + 4;
+    let data = ends + count * width;
+    out.resize(data, 0);
+    put_end(out, at, count)?;
+    Ok((ends, data))
 }
 
 impl<'a> JsonbRef<'a> {

@@ -28,7 +28,7 @@ pub(super) static ENTRIES: &[Entry] = &[
     }),
     strict(4046, "jsonb_contains", "jsonb jsonb", "bool", |a| Ok(Value::Bool(contains(a.jsonb(0)?, a.jsonb(1)?, true)))),
     strict(4047, "jsonb_exists", "jsonb text", "bool", |a| Ok(Value::Bool(exists(a.jsonb(0)?, a.text(1))))),
-    strict(3956, "json_array_length", "json", "int4", |a| match parts(a.text(0))? {
+    strict(3956, "json_array_length", "json", "int4", |a| match parts(a.text(0), false)? {
         JsonParts::Array(items) => Ok(Value::Int4(items.len() as i32)),
         JsonParts::Object(_) => Err(invalid("cannot get array length of a non-array")),
         JsonParts::Scalar(_) => Err(invalid("cannot get array length of a scalar")),
@@ -38,7 +38,7 @@ pub(super) static ENTRIES: &[Entry] = &[
         Some(JsonbKind::Object(_)) => Err(invalid("cannot get array length of a non-array")),
         _ => Err(invalid("cannot get array length of a scalar")),
     }),
-    strict(3968, "json_typeof", "json", "text", |a| Ok(Value::text(match parts(a.text(0))? {
+    strict(3968, "json_typeof", "json", "text", |a| Ok(Value::text(match parts(a.text(0), false)? {
         JsonParts::Array(_) => "array",
         JsonParts::Object(_) => "object",
         JsonParts::Scalar(name) => name,
@@ -306,7 +306,7 @@ pub(super) fn elements(
     each: &mut dyn FnMut(Value) -> Result<()>,
 ) -> Result<()> {
     match value {
-        ValueRef::Json(text) => match parts(text)? {
+        ValueRef::Json(text) => match parts(text, as_text)? {
             JsonParts::Array(items) => items.into_iter().try_for_each(|item| {
                 each(if as_text {
                     shown(plain_text(item)?)
@@ -346,7 +346,7 @@ pub(super) fn pairs(
 ) -> Result<()> {
     let wrong = |what: &str| invalid(format!("cannot call {name} on {what}"));
     match value {
-        ValueRef::Json(text) => match parts(text)? {
+        ValueRef::Json(text) => match parts(text, true)? {
             JsonParts::Object(pairs) => pairs.into_iter().try_for_each(|(key, value)| {
                 let value = if as_text {
                     shown(plain_text(value)?)
