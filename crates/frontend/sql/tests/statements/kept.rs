@@ -63,17 +63,16 @@ fn regress_aggregates_count_what_they_gather() {
 #[test]
 fn regress_aggregates_of_json_count_the_text_that_they_come_to() {
     let mut client = Client::new();
-    client.ok("CREATE TABLE t (a int, n numeric)");
-    client.ok(
-        "INSERT INTO t SELECT g, ('1e' || (130000 + g))::numeric FROM generate_series(1, 700) g",
-    );
-    client.ok("SET work_mem = '1MB'");
+    client.ok("CREATE TABLE t (a int, j jsonb)");
+    client
+        .ok("INSERT INTO t SELECT g, ('1e' || (130000 + g))::jsonb FROM generate_series(1, 700) g");
+    client.ok("SET work_mem = '4MB'");
     for gathered in [
-        "json_agg(n)",
-        "jsonb_agg(n)",
-        "json_agg(n ORDER BY a)",
-        "json_object_agg(a, n)",
-        "jsonb_object_agg(a, n)",
+        "json_agg(j)",
+        "jsonb_agg(j)",
+        "json_agg(j ORDER BY a)",
+        "json_object_agg(a, j)",
+        "jsonb_object_agg(a, j)",
     ] {
         for around in ["", ", count(*) OVER ()"] {
             let sql = format!("SELECT length({gathered}::text){around} FROM t");

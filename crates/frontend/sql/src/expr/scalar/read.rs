@@ -63,6 +63,8 @@ struct Fields {
     seconds_of_day: i32,
     millis: i32,
     micros: i32,
+    /// Digits of a second that the result is rounded to, if `FF` says so.
+    precision: Option<usize>,
     /// -1 for west of Greenwich, 1 for east; 0 if no zone was read.
     zone_sign: i32,
     zone_hours: i32,
@@ -143,16 +145,11 @@ impl Reader<'_> {
         text.parse().map_err(|_| range())
     }
 
-    /// Digits behind a point: as many as count, and how many they were.
-    fn fraction(&mut self, field: &str, width: usize) -> Result<(i32, usize)> {
-        let digits = self.rest.bytes().take_while(u8::is_ascii_digit).count();
-        let used = digits.min(width);
-        let value = match self.rest[..used].parse() {
-            Ok(value) => value,
-            Err(_) => self.number(field, width, true)?,
-        };
-        self.rest = &self.rest[used..];
-        Ok((value, used))
+    /// The same, and how many signs of the text it took, blanks in front of it too.
+    fn counted(&mut self, field: &str, width: usize, open: bool) -> Result<(i32, usize)> {
+        let before = self.rest.len();
+        let value = self.number(field, width, open)?;
+        Ok((value, before - self.rest.len()))
     }
 
     /// One of several names, from 0; those that are cut to `width` letters.
@@ -182,7 +179,7 @@ impl Reader<'_> {
 
 fn near_2020(year: i32) -> i32 {
     match year {
-        0..=69 => year + 2000,
+        ..=69 => year.saturating_add(2000),
         70..=99 => year + 1900,
         100..=519 => year + 2000,
         520..=999 => year + 1000,
@@ -280,10 +277,12 @@ fn read(text: &str, pattern: &str) -> Result<Fields> {
                         | "DY"
                         | "MONTH"
                         | "MON"
+                        | "OF"
                         | "P.M."
                         | "PM"
                         | "RM"
                         | "TZ"
+                        | "TZH"
                 ),
             };
         field((name, &cased(name, case)), open, &mut reader, &mut fields)?;
@@ -324,8 +323,11 @@ fn field(
     match name {
         "YYYY" | "IYYY" => set(&mut fields.year, number(4)?, shown)?,
         "YYY" | "YY" | "Y" | "IYY" | "IY" | "I" => {
-            set(&mut fields.year, number(name.len())?, shown)?;
-            fields.year = near_2020(fields.year);
+            let (year, length) = reader.counted(shown, name.len(), open)?;
+            set(&mut fields.year, year, shown)?;
+            if length < 4 {
+                fields.year = near_2020(year);
+            }
             fields.short_year = name.len() < 3;
         }
         "Y,YYY" => {
@@ -360,7 +362,7 @@ fn field(
             // It is read and says nothing.
             number(1)?;
         }
-        "J" => set(&mut fields.julian, number(7)?, shown)?,
+        "J" => set(&mut fields.julian, number(1)?, shown)?,
         "HH" | "HH12" => {
             set(&mut fields.hour, number(2)?, shown)?;
             fields.half_day_clock = true;
@@ -368,20 +370,19 @@ fn field(
         "HH24" => set(&mut fields.hour, number(2)?, shown)?,
         "MI" => set(&mut fields.minute, number(2)?, shown)?,
         "SS" => set(&mut fields.second, number(2)?, shown)?,
-        "SSSS" | "SSSSS" => set(&mut fields.seconds_of_day, number(5)?, shown)?,
+        "SSSS" | "SSSSS" => set(&mut fields.seconds_of_day, number(name.len())?, shown)?,
         "MS" => {
-            let (value, digits) = reader.fraction(shown, 3)?;
+            let (value, length) = reader.counted(shown, 3, open)?;
             set(&mut fields.millis, value, shown)?;
-            fields.millis *= scale(3, digits);
+            fields.millis = value.saturating_mul(scale(3, length));
         }
         "US" | "FF1" | "FF2" | "FF3" | "FF4" | "FF5" | "FF6" => {
-            let width = match name.strip_prefix("FF") {
-                Some(width) => width.parse().unwrap_or(6),
-                None => 6,
-            };
-            let (value, digits) = reader.fraction(shown, width)?;
+            let precision = name.strip_prefix("FF").and_then(|width| width.parse().ok());
+            let width = precision.unwrap_or(6);
+            fields.precision = precision.or(fields.precision);
+            let (value, length) = reader.counted(shown, width, open)?;
             set(&mut fields.micros, value, shown)?;
-            fields.micros *= scale(6, digits);
+            fields.micros = value.saturating_mul(scale(6, length));
         }
         "MONTH" | "MON" => {
             let width = (name == "MON").then_some(3);
@@ -432,7 +433,7 @@ fn field(
             fields.zone_sign = if sign == '-' { -1 } else { 1 };
             set(
                 &mut fields.zone_hours,
-                reader.number(shown, 2, false)?,
+                reader.number(shown, 2, open)?,
                 shown,
             )?;
         }
@@ -442,7 +443,7 @@ fn field(
             }
             set(
                 &mut fields.zone_minutes,
-                reader.number(shown, 2, false)?,
+                reader.number(shown, 2, open)?,
                 shown,
             )?;
         }
@@ -455,9 +456,9 @@ fn field(
     Ok(())
 }
 
-/// What so many digits behind a point are to be multiplied with where there are `width` of them.
-fn scale(width: u32, digits: usize) -> i32 {
-    10i32.pow(width.saturating_sub(digits as u32))
+/// What a number of so many digits behind a point is to be multiplied with, to be one of `width`.
+fn scale(width: usize, digits: usize) -> i32 {
+    (digits..width).fold(1, |scale, _| scale * 10)
 }
 
 impl Fields {
@@ -507,15 +508,14 @@ impl Fields {
             fourth - (i64::from(weekday(fourth)) + 6) % 7
         };
         let mut year_day = i64::from(self.year_day);
-        let mut found = |number: i64| -> Result<()> {
+        let found = |number: i64| {
             // Far outside there are no years to count.
             i32::try_from(number).map_err(|_| wrong())?;
-            let found = Day::of_number(number);
-            (year, month, day) = (found.year, found.month, found.day);
-            Ok(())
+            Ok::<_, SqlError>(Day::of_number(number))
         };
         if self.julian != 0 {
-            found(i64::from(self.julian) - i64::from(calendar::EPOCH_JULIAN))?;
+            let own = found(i64::from(self.julian) - i64::from(calendar::EPOCH_JULIAN))?;
+            (year, month, day) = (own.year, own.month, own.day);
         }
         if self.week != 0 {
             let before = (i64::from(self.week) - 1) * 7;
@@ -526,8 +526,8 @@ impl Fields {
                     own if own > 1 => i64::from(own) - 2,
                     _ => 6,
                 };
-                let own = i32::try_from(self.year()).map_err(|_| wrong())?;
-                found(first_monday(own) + before + days)?;
+                let own = found(first_monday(year) + before + days)?;
+                (year, month, day) = (own.year, own.month, own.day);
             } else {
                 year_day = before + 1;
             }
@@ -579,11 +579,12 @@ impl Fields {
 
     /// Microseconds since midnight.
     fn clock(&self, text: &str) -> Result<i64> {
-        let (mut hour, mut minute, mut second) = (self.hour, self.minute, self.second);
-        if self.seconds_of_day != 0 {
-            let seconds = self.seconds_of_day;
-            (hour, minute, second) = (seconds / 3600, seconds / 60 % 60, seconds % 60);
-        }
+        // What else is told counts for more than the seconds of the day.
+        let of_day = self.seconds_of_day;
+        let told = |own: i32, of_day: i32| if own == 0 { of_day } else { own };
+        let mut hour = told(self.hour, of_day / 3600);
+        let minute = told(self.minute, of_day / 60 % 60);
+        let second = told(self.second, of_day % 60);
         if self.half_day_clock {
             if !(1..=12).contains(&hour) {
                 let message = format!("hour \"{hour}\" is invalid for the 12-hour clock");
@@ -596,13 +597,15 @@ impl Fields {
                 hour = 0;
             }
         }
-        let sound =
-            (0..24).contains(&hour) && (0..60).contains(&minute) && (0..60).contains(&second);
+        let micros = i64::from(self.millis) * 1000 + i64::from(self.micros);
+        let sound = (0..24).contains(&hour)
+            && (0..60).contains(&minute)
+            && (0..60).contains(&second)
+            && (0..MICROS_PER_SECOND).contains(&micros);
         if !sound {
             return Err(Self::out_of_range(text));
         }
         let seconds = (i64::from(hour) * 60 + i64::from(minute)) * 60 + i64::from(second);
-        let micros = i64::from(self.millis) * 1000 + i64::from(self.micros);
         Ok(seconds * MICROS_PER_SECOND + micros)
     }
 
@@ -648,5 +651,11 @@ fn to_timestamp(a: &Arguments<'_>) -> Result<Value> {
         None => wall.to_instant(&a.settings.time_zone)?,
         Some(east) => Timestamp::checked(wall.0 - east * MICROS_PER_SECOND).ok_or_else(wrong)?,
     };
-    Ok(Value::Timestamptz(instant))
+    let unit = fields
+        .precision
+        .map_or(1, |precision| i64::from(scale(6, precision)));
+    // Half of a unit goes away from 2000.
+    let size = (instant.0.abs() + unit / 2) / unit * unit;
+    let rounded = Timestamp::checked(size * instant.0.signum()).ok_or_else(wrong)?;
+    Ok(Value::Timestamptz(rounded))
 }
