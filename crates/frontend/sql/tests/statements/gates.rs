@@ -463,7 +463,7 @@ fn regress_a_default_and_a_drop_of_its_sequence_wait_for_each_other() {
                 continue;
             }
             // The other way round.
-            a.ok("drop domain if exists d; drop table if exists u; alter table t alter n drop default, drop if exists m; alter view v alter n drop default");
+            a.ok("drop domain if exists d; drop table if exists u; alter table t alter n drop default, drop column if exists m; alter view v alter n drop default");
             b.ok("begin");
             b.ok(drop);
             a.ok("set lock_timeout = 50");
