@@ -489,10 +489,9 @@ impl Expr {
                 subquery,
                 negated,
             } => {
-                let value = operand.eval(frame)?;
-                let row = [value.as_ref()];
+                let operands = std::slice::from_ref(&**operand);
                 let found = match &*frame.subqueries[usize::from(*subquery)].returned(frame)? {
-                    Returned::Rows(set) => set.among(&row, *negated),
+                    Returned::Rows(set) => among(operands, set, RowTest::among(*negated), frame)?,
                     Returned::Value(_) => None,
                 };
                 found.map_or(Out::NULL, Out::bool)
@@ -756,13 +755,16 @@ impl Expr {
     }
 }
 
-/// Whether a row is among others as it is asked.
+/// Whether a row is among others as it is asked. Of none nothing is asked: the row is not computed, as in PostgreSQL.
 fn among(
     operands: &[Expr],
     set: &RowSet,
     test: RowTest,
     frame: &Frame<'_>,
 ) -> Result<Option<bool>> {
+    if set.is_empty() {
+        return Ok(set.test(&[], test));
+    }
     let values = operands.iter().map(|operand| operand.eval(frame));
     let values = values.collect::<Result<Vec<Out<'_>>>>()?;
     let values: Vec<ValueRef<'_>> = values.iter().map(Out::as_ref).collect();
