@@ -16,7 +16,7 @@ use crate::sqlstate;
 use crate::wire::CommandTag;
 use sqlparser::ast::{self, AlterColumnOperation, AlterTableOperation as Operation};
 use std::sync::Arc;
-use vellum_row::Type;
+use vellum_row::{Type, Typmod};
 
 /// What is asked of the values that are there.
 enum Asked<'a> {
@@ -32,7 +32,7 @@ impl Ddl<'_> {
     pub(super) fn create_domain(&mut self, create: &ast::CreateDomain) -> Result<CommandTag> {
         let (namespace, name) = self.new_name(&create.name, false)?;
         self.check_type_free(namespace, &name, false)?;
-        let (ty, typmod) = self.binder().type_of(&create.data_type)?;
+        let (ty, typmod) = self.type_said(&create.data_type)?;
         let base = self.binder().domain_named(&create.data_type)?;
         if matches!(ty, Type::Record | Type::Void) {
             let message = format!(
@@ -457,6 +457,21 @@ impl Ddl<'_> {
             }
             Ok(())
         })
+    }
+
+    /// The type that a definition says, for who may look into its schema.
+    ///
+    /// # Errors
+    /// Those of types; `42501`.
+    pub(super) fn type_said(&self, data_type: &ast::DataType) -> Result<(Type, Typmod)> {
+        let binder = self.binder();
+        let found = binder.type_of(data_type)?;
+        let domain = binder.domain_named(data_type)?;
+        let own = domain.or_else(|| found.0.enum_id().map(|id| id.oid()));
+        if let Some(own) = own.and_then(|oid| self.open.catalog.1.relation(oid)) {
+            self.check_look(own.namespace)?;
+        }
+        Ok(found)
     }
 
     /// The domain that a column is of whose type is written so; its gate, and those of the domains that it was made over, are held with others.

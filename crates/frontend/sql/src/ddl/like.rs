@@ -58,6 +58,7 @@ impl Ddl<'_> {
             .iter()
             .map(|part| ast::Ident::with_quote('"', part));
         let name = ast::ObjectName::from(name.collect::<Vec<_>>());
+        self.check_place(&name)?;
         let relation = self.binder().relation(&name)?;
         if matches!(relation.kind, Kind::Sequence(_)) {
             let message = format!("relation \"{}\" is invalid in LIKE clause", relation.name);

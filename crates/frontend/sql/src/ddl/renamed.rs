@@ -273,8 +273,14 @@ impl Ddl<'_> {
         let (Some(schema), _) = crate::bind::object_name(name)? else {
             return Ok(());
         };
+        let place = (self.open.catalog.1).schema_named(&schema, &self.search_path);
+        place.map_or(Ok(()), |place| self.check_look(place))
+    }
+
+    /// # Errors
+    /// `42501` for who may not look into a schema.
+    pub(super) fn check_look(&self, schema: Oid) -> Result<()> {
         let (image, rights) = (&self.open.catalog.1, &self.open.rights().1);
-        let place = image.schema_named(&schema, &self.search_path);
-        rights.check_look(self.role, image, place)
+        rights.check_look(self.role, image, Some(schema))
     }
 }

@@ -28,7 +28,7 @@ impl Ddl<'_> {
         using: Option<&ast::Expr>,
     ) -> Result<()> {
         let column = next.schema.column(position).clone();
-        let (ty, typmod) = self.binder().type_of(data_type)?;
+        let (ty, typmod) = self.type_said(data_type)?;
         super::table::check_column_type(&column.name, ty)?;
         self.hold_type(ty)?;
         let collation = match collation {

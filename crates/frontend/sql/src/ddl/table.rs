@@ -213,7 +213,7 @@ impl Ddl<'_> {
         let serial = serial_type(&definition.data_type);
         let (ty, typmod) = match serial {
             Some(ty) => (ty, Typmod::NONE),
-            None => self.binder().type_of(&definition.data_type)?,
+            None => self.type_said(&definition.data_type)?,
         };
         check_column_type(&name, ty)?;
         self.hold_type(ty)?;

@@ -30,6 +30,8 @@ impl Ddl<'_> {
         }
         for relation in named_in(&self.binder(), &create.query) {
             if !matches!(relation.kind, Kind::System(_)) {
+                // What it may not see it keeps from nobody (`gates`, W2).
+                self.check_look(relation.namespace)?;
                 self.enter(relation.oid, Mode::Write)?;
             }
         }

@@ -23,6 +23,10 @@ fn regress_who_may_not_look_into_a_schema_finds_nothing_there() {
          create view w as select 'sc.x'::regclass as r; grant insert, select on t to o; grant select on w to o",
     );
     let mut o = Client::of_user(&database, "o");
+    let error = (
+        "42501".to_owned(),
+        "permission denied for schema sc".to_owned(),
+    );
     for sql in [
         "drop table sc.x",
         "drop table if exists sc.x",
@@ -57,10 +61,22 @@ fn regress_who_may_not_look_into_a_schema_finds_nothing_there() {
         "cluster sc.x",
         "copy sc.x to stdout",
     ] {
-        let error = (
-            "42501".to_owned(),
-            "permission denied for schema sc".to_owned(),
-        );
+        assert_eq!(o.fails(sql), error, "{sql}");
+    }
+    // Nor is it named by what is made elsewhere.
+    owner.ok("create schema own authorization o; create table own.n (a int); alter table own.n owner to o");
+    for sql in [
+        "create view own.v as select * from sc.x",
+        "create or replace view own.v as select 1 as n from public.t, sc.v",
+        "create table own.l (like sc.x)",
+        "create table own.t (a sc.m)",
+        "create table own.t (a sc.d)",
+        "create table own.t (a sc.m[])",
+        "alter table own.n add b sc.m",
+        "alter table own.n alter a type sc.d",
+        "create domain own.d as sc.m",
+        "create table own.c (a int references sc.x)",
+    ] {
         assert_eq!(o.fails(sql), error, "{sql}");
     }
     // What was written by others is theirs.
