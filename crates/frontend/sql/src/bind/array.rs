@@ -633,7 +633,7 @@ impl Binder<'_> {
         }
         let form = self.form_of(own, bound.typmod);
         let text = match (form, own.element(), ty.element()) {
-            (form, ..) if !form.has_names() => return Ok(None),
+            (form, ..) if !form.makes_text() => return Ok(None),
             (_, None, Some(_)) => return Ok(None),
             (Form::Name(from), _, None) => {
                 let text = call(CatalogFunction::RegText(from), vec![bound.expr.clone()]);

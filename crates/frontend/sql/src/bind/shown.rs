@@ -57,7 +57,7 @@ impl Binder<'_> {
         Bound::new(expr, text)
     }
 
-    /// The arguments of a function that makes text of values of any type, with the names that are shown of them.
+    /// The arguments of a function that makes text of values of any type, as these are shown.
     pub(super) fn texts_of_any(&self, name: &str, arguments: &mut [Bound]) {
         let of_json = name == "array_to_json";
         if !of_json && !TEXTS.contains(&name) {
@@ -68,7 +68,7 @@ impl Binder<'_> {
                 continue;
             };
             let form = self.form_of(ty, argument.typmod);
-            if form.has_names() || of_json && form == Form::Number {
+            if form.makes_text() || of_json && form == Form::Number {
                 *argument = self.shown(argument.clone(), ty, form);
             }
         }

@@ -1,10 +1,11 @@
 //! Values whose text is told by their type, and not by themselves: oids that are shown as names, rows, and arrays and rows with such in them.
 //!
 //! A value is held by what carries it, and most are shown by that alone. What is not has a form, which the binder makes of the type (`bind/shown`): text and
-//! JSON of the value are made here and nowhere else. A row is held as the text of its values, with oids as numbers: so a field is read back as what it was,
-//! whatever it is called meanwhile.
+//! JSON of the value are made here and nowhere else. A row is held as the text of its values, in forms that do not depend on the session (`record`), with oids
+//! as numbers: so a field is read back as what it was, whatever it is called and whatever is set meanwhile. Where a row is shown its values get the session's
+//! forms and names.
 
-use super::record::{field_values, push_field};
+use super::record::{are_held, field_values, has_settings, held_forms, push_field};
 use super::{CatalogFunction, Environment};
 use crate::error::{Result, SqlError};
 use crate::expr::Builtin;
@@ -65,6 +66,25 @@ impl Form {
         }
     }
 
+    /// Whether the text of a value may be another one than the value makes by itself: of names, or of the session's forms in a row.
+    pub fn makes_text(&self) -> bool {
+        match self {
+            Self::Row(Some(fields)) => {
+                let mut fields = fields.iter();
+                fields.any(|field| has_settings(field.ty) || field.form.makes_text())
+            }
+            _ => self.has_names(),
+        }
+    }
+
+    /// The same in a session of these settings.
+    fn makes_text_in(&self, settings: &Settings) -> bool {
+        match are_held(settings) {
+            true => self.has_names(),
+            false => self.makes_text(),
+        }
+    }
+
     /// A value that is, as text or as array of texts, what it is shown as.
     ///
     /// # Errors
@@ -86,7 +106,7 @@ impl Form {
         };
         Ok(match (self, value) {
             (Self::Plain, value) => value.to_value(),
-            (Self::Row(Some(fields)), ValueRef::Text(row)) if self.has_names() => {
+            (Self::Row(Some(fields)), ValueRef::Text(row)) if self.makes_text_in(settings) => {
                 let mut out = String::new();
                 row_text(row, fields, settings, name_of, &mut out)?;
                 Value::text(out)
@@ -141,7 +161,7 @@ pub(crate) fn unknown_row() -> SqlError {
     SqlError::unsupported("JSON of a row of which it is not known what is in it")
 }
 
-/// A row with the names that oids in it are shown as.
+/// A row with its values as the session shows them.
 fn row_text(
     row: &str,
     fields: &[RowField],
@@ -150,6 +170,8 @@ fn row_text(
     out: &mut String,
 ) -> Result<()> {
     out.push('(');
+    let held = held_forms(settings);
+    let differs = !are_held(settings);
     let mut inner = String::new();
     for (number, (text, field)) in field_values(row, fields.len())?
         .into_iter()
@@ -163,19 +185,19 @@ fn row_text(
             continue;
         };
         match &field.form {
-            form if !form.has_names() => push_field(&text, out)?,
-            Form::Row(Some(within)) => {
+            Form::Row(Some(within)) if field.form.makes_text_in(settings) => {
                 inner.clear();
                 row_text(&text, within, settings, name_of, &mut inner)?;
                 push_field(&inner, out)?;
             }
-            form => {
-                let value = input(field.ty, Typmod::NONE, &text, settings)?;
+            form if form.has_names() || differs && has_settings(field.ty) => {
+                let value = input(field.ty, Typmod::NONE, &text, &held)?;
                 let shown = form.text(value.as_ref(), settings, name_of)?;
                 inner.clear();
                 output(shown.as_ref(), settings, &mut inner)?;
                 push_field(&inner, out)?;
             }
+            _ => push_field(&text, out)?,
         }
     }
     out.push(')');
@@ -191,6 +213,7 @@ fn row_json(
     out: &mut String,
 ) -> Result<()> {
     out.push('{');
+    let held = held_forms(settings);
     for (number, (text, field)) in field_values(row, fields.len())?
         .into_iter()
         .zip(fields)
@@ -209,7 +232,7 @@ fn row_json(
                     .json(ValueRef::Text(&text), settings, name_of, out)?;
             }
             (Some(text), form) => {
-                let value = input(field.ty, Typmod::NONE, &text, settings)?;
+                let value = input(field.ty, Typmod::NONE, &text, &held)?;
                 form.json(value.as_ref(), settings, name_of, out)?;
             }
         }

@@ -1,7 +1,9 @@
 //! Rows without a type of their own (`record`): values are texts in PostgreSQL's form of a composite value, and the type's modifier says what
 //! the columns are, as it does in PostgreSQL.
 //!
-//! Layout: `(a,b,…)`; nothing for NULL; a value that is empty or holds a delimiter is quoted, with quotes and backslashes doubled.
+//! Layout: `(a,b,…)`; nothing for NULL; a value that is empty or holds a delimiter is quoted, with quotes and backslashes doubled. Whatever the
+//! session's settings, a value has the text that leads back to it ([`held_forms`]), and an oid is a number: what is taken out is what was put in. Who shows a
+//! record gives it the session's forms (`form`); one of which nobody knows what is in it is shown as it is held.
 //!
 //! In binary form a record is what PostgreSQL's is: how many fields, then of each its type, its length and its bytes. A field of which nothing is
 //! known is a text there.
@@ -10,7 +12,48 @@
 
 use super::form::{Form, RowField};
 use crate::error::{Result, SqlError};
-use vellum_row::{Settings, Type, Typmod, Value, ValueRef, check_length, input, output};
+use std::borrow::Cow;
+use vellum_row::{
+    ByteaOutput, DateOrder, DateStyle, IntervalStyle, Settings, Type, Typmod, Value, ValueRef,
+    check_length, input, output,
+};
+
+/// The forms that values in a record have: those of the session, but for what would lose some of them.
+pub(super) fn held_forms(settings: &Settings) -> Cow<'_, Settings> {
+    if are_held(settings) {
+        return Cow::Borrowed(settings);
+    }
+    Cow::Owned(Settings {
+        date_style: DateStyle::Iso,
+        date_order: DateOrder::Mdy,
+        interval_style: IntervalStyle::Postgres,
+        bytea_output: ByteaOutput::Hex,
+        extra_float_digits: 1,
+        ..settings.clone()
+    })
+}
+
+/// Whether a session shows values as records hold them.
+pub(super) fn are_held(settings: &Settings) -> bool {
+    settings.date_style == DateStyle::Iso
+        && settings.interval_style == IntervalStyle::Postgres
+        && settings.bytea_output == ByteaOutput::Hex
+        && settings.extra_float_digits > 0
+}
+
+/// Whether values of a type, or of its elements, may have another text in a session than in a record.
+pub(super) fn has_settings(ty: Type) -> bool {
+    matches!(
+        ty.element().unwrap_or(ty),
+        Type::Float4
+            | Type::Float8
+            | Type::Bytea
+            | Type::Date
+            | Type::Timestamp
+            | Type::Timestamptz
+            | Type::Interval
+    )
+}
 
 /// Appends the binary form of a row that [`make`] has made.
 ///
@@ -23,6 +66,7 @@ pub(crate) fn send(
     out: &mut Vec<u8>,
 ) -> Result<()> {
     let parts = field_values(row, known.map_or(usize::MAX, <[_]>::len))?;
+    let held = held_forms(settings);
     out.extend_from_slice(&i32::try_from(parts.len()).unwrap_or(0).to_be_bytes());
     for (number, text) in parts.into_iter().enumerate() {
         let (ty, within) = match known.and_then(|known| known.get(number)) {
@@ -41,7 +85,7 @@ pub(crate) fn send(
         if ty == Type::Record {
             send(&text, within, settings, out)?;
         } else {
-            let value = input(ty, Typmod::NONE, &text, settings)?;
+            let value = input(ty, Typmod::NONE, &text, &held)?;
             vellum_row::send_to_client(value.as_ref(), settings, out)?;
         }
         let length = i32::try_from(out.len() - at - 4).unwrap_or(i32::MAX);
@@ -55,6 +99,7 @@ pub(crate) fn send(
 /// # Errors
 /// `54000` for one that is too long.
 pub(super) fn make(values: &[Value], settings: &Settings) -> Result<Value> {
+    let held = held_forms(settings);
     let mut out = String::from("(");
     let mut text = String::new();
     for (number, value) in values.iter().enumerate() {
@@ -65,7 +110,7 @@ pub(super) fn make(values: &[Value], settings: &Settings) -> Result<Value> {
             continue;
         }
         text.clear();
-        output(value.as_ref(), settings, &mut text)?;
+        output(value.as_ref(), &held, &mut text)?;
         push_field(&text, &mut out)?;
     }
     out.push(')');
@@ -118,7 +163,7 @@ pub(crate) fn field(
     match parts(inner).into_iter().nth(number).flatten() {
         // What is in it is told by its text as well.
         Some(text) if ty == Type::Record => Ok(Value::text(text)),
-        Some(text) => Ok(input(ty, Typmod::NONE, &text, settings)?),
+        Some(text) => Ok(input(ty, Typmod::NONE, &text, &held_forms(settings))?),
         None => Ok(Value::Null),
     }
 }
@@ -184,6 +229,52 @@ mod tests {
             }
         }
         assert!(field(ValueRef::Text("x"), 0, Type::Text, &settings).is_err());
+    }
+
+    #[test]
+    fn regress_what_is_put_into_a_record_comes_out_of_it_whatever_the_settings() {
+        let session = Settings {
+            date_style: DateStyle::Sql,
+            date_order: DateOrder::Dmy,
+            interval_style: IntervalStyle::SqlStandard,
+            bytea_output: ByteaOutput::Escape,
+            extra_float_digits: 0,
+            ..Settings::default()
+        };
+        let plain = Settings::default();
+        let all = [
+            (Type::Float8, "0.30000000000000004"),
+            (Type::Float4, "0.10000001"),
+            (Type::Date, "2012-02-03"),
+            (Type::Timestamptz, "2012-02-03 04:05:06.000007+00"),
+            (Type::Interval, "-1 mons +2 days -00:00:03"),
+            (Type::Bytea, "\\x005c"),
+            (Type::Float8.array(), "{0.30000000000000004,NaN}"),
+        ];
+        let values = all.map(|(ty, text)| input(ty, Typmod::NONE, text, &plain).unwrap());
+        let record = make(&values, &session).unwrap();
+        // Whatever is set, and set meanwhile, it is the same row.
+        assert_eq!(make(&values, &plain).unwrap(), record);
+        for settings in [&session, &plain] {
+            for (number, (ty, text)) in all.into_iter().enumerate() {
+                let found = field(record.as_ref(), number, ty, settings).unwrap();
+                let mut shown = String::new();
+                output(found.as_ref(), &plain, &mut shown).unwrap();
+                assert_eq!(shown, text);
+            }
+        }
+        // It is shown in the session's forms.
+        let fields = all.map(|(ty, _)| RowField {
+            name: "".into(),
+            ty,
+            form: Form::of(ty),
+        });
+        let form = Form::Row(Some(fields.into()));
+        let name_of = |_: Type, _: u32| Ok(String::new());
+        let shown = |settings| form.text(record.as_ref(), settings, &name_of).unwrap();
+        let text = r#"(0.3,0.1,03/02/2012,"03/02/2012 04:05:06.000007 UTC","-0-1 +2 -0:00:03","\\000\\\\","{0.3,NaN}")"#;
+        assert_eq!(shown(&session), Value::text(text));
+        assert_eq!(shown(&plain), record);
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! What of an expression can be seen without running it: its type, the subqueries and columns in it.
 
 use super::translate::Level;
-use crate::expr::{Expr, RowsFrom};
+use crate::expr::{Expr, Form, RowsFrom};
 use crate::plan::{SetCall, Subquery, tables_read};
 use vellum_query::{Arithmetic, Extent, Kind, Term};
 use vellum_row::arithmetic::{self, Operator};
@@ -51,6 +51,7 @@ pub(super) fn type_of(expr: &Expr, level: &Level) -> Option<Type> {
         Expr::Once { body, .. } => return type_of(body, level),
         Expr::Domain { operand, .. } => return type_of(operand, level),
         Expr::Shown { shown, .. } if shown.as_json => Type::Json,
+        Expr::Shown { shown, .. } if matches!(shown.form, Form::Row(_)) => Type::Text,
         Expr::Outer { .. }
         | Expr::Param(_)
         | Expr::Shown { .. }

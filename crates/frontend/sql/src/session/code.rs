@@ -461,7 +461,7 @@ impl Session {
             return Err(SqlError::new(sqlstate::CARDINALITY_VIOLATION, text));
         }
         let mut row = rows.pop().unwrap_or_default();
-        self.rows_as_shown(&program, &mut row)?;
+        self.rows_as_shown(&program.records, &mut row)?;
         Ok((row.pop().unwrap_or(Value::Null), column.ty))
     }
 

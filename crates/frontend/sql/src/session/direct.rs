@@ -109,7 +109,7 @@ impl Session {
         };
         let tag = self.run_program(&prepared, given, &[], Output::Values(&mut rows))?;
         rows.iter_mut()
-            .try_for_each(|row| self.rows_as_shown(&program, row))?;
+            .try_for_each(|row| self.rows_as_shown(&program.records, row))?;
         let names = self.names_in(&program, &rows);
         self.end_implicit()?;
         let columns = program.columns.iter().map(|column| RowsColumn {

@@ -124,7 +124,7 @@ impl Special {
                 let names = Value::Array(names);
                 encode(names.as_ref(), format, forms, text, body)
             }
-            (Self::Row(form), Format::Text, value) if form.has_names() => {
+            (Self::Row(form), Format::Text, value) if form.makes_text() => {
                 let name_of = |ty, oid| Ok(name_of(ty, oid));
                 let shown = form.text(value, forms, &name_of)?;
                 encode(shown.as_ref(), format, forms, text, body)

@@ -6,7 +6,8 @@
 use crate::bind::{Scope, ScopeTable};
 use crate::catalog::Relation;
 use crate::expr::{
-    Builtin, Casting, CatalogFunction, Comparison, Expr, Quantifier, RowTest, RowsFrom, Scalar,
+    Builtin, Casting, CatalogFunction, Comparison, Expr, Form, Quantifier, RowTest, RowsFrom,
+    Scalar,
 };
 use crate::names::{quoted, simple_literal};
 use crate::rows::Part;
@@ -460,6 +461,11 @@ impl Writer<'_> {
                     true => format!("{inner}::{name}"),
                     false => format!("({inner})::{name}"),
                 }
+            }
+            Expr::Shown { operand, shown }
+                if matches!(shown.form, Form::Row(_)) && !shown.as_json =>
+            {
+                self.cast(operand, Type::Text, Typmod::NONE)
             }
             Expr::Shown { operand, .. } => self.at(operand, around),
             Expr::Slot(_)

@@ -167,6 +167,7 @@ corpus!(
     precedence,
     qualified_names,
     read_patterns,
+    record_forms,
     recursive,
     replica_role,
     rights,

@@ -4,6 +4,7 @@ use super::executed::WithValues;
 use super::variables::CodeVariable;
 use super::{Flow, Prepared, Session, Silent};
 use crate::error::{Result, SqlError};
+use crate::expr::RowType;
 use crate::parse::{Step, Targets, Turns};
 use crate::plan::Program;
 use crate::session::encode::Stored;
@@ -15,6 +16,8 @@ use vellum_row::{Type, Value};
 /// The rows that a loop goes over.
 struct Found {
     columns: Vec<(String, Type)>,
+    /// What is in columns that are rows.
+    records: Vec<Option<RowType>>,
     stored: Stored,
     rows: RowStore,
 }
@@ -124,12 +127,13 @@ impl Session {
             let mut rows = RowStore::new(session.shared.queries.clone(), memory);
             let output = Output::Store(&mut rows, &stored.schema);
             session.run_program(prepared, Given::read(values), &[], output)?;
-            Ok((stored, rows))
+            Ok((program.records.clone(), stored, rows))
         };
         let found = self.query_of_code(statements, no_cursor, sink, keep)?;
-        let (columns, (stored, rows)) = found;
+        let (columns, (records, stored, rows)) = found;
         Ok(Found {
             columns,
+            records,
             stored,
             rows,
         })
@@ -148,7 +152,8 @@ impl Session {
             self.assign_row(targets, &found.columns, None)?;
         }
         for number in 0..count {
-            let row = found.row(number)?;
+            let mut row = found.row(number)?;
+            self.rows_as_shown(&found.records, &mut row)?;
             self.assign_row(targets, &found.columns, Some(row))?;
             if let Some(flow) = self.turn(body, handled, sink)? {
                 left = flow;

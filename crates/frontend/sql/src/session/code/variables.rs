@@ -4,7 +4,7 @@ use super::{Prepared, Session, Silent};
 use crate::bind::Variable;
 use crate::error::{Result, SqlError};
 use crate::exec::bytes_of;
-use crate::expr::Form;
+use crate::expr::{Form, RowType};
 use crate::parse::{self, Declared, DeclaredType, Targets, with_stack};
 use crate::plan::Program;
 use crate::session::run::{Given, Output};
@@ -244,18 +244,18 @@ impl Session {
         Ok(text)
     }
 
-    /// Puts names into the texts of rows, of which the code does not know what is in them.
+    /// Makes rows, of which the code does not know what is in them, the texts that they are shown as.
     ///
     /// # Errors
     /// `54000`.
     pub(in crate::session) fn rows_as_shown(
         &self,
-        program: &Program,
+        records: &[Option<RowType>],
         values: &mut [Value],
     ) -> Result<()> {
-        let records = program.records.iter().cloned();
+        let records = records.iter().cloned();
         let forms = values.iter_mut().zip(records.map(Form::Row));
-        for (value, form) in forms.filter(|(_, form)| form.has_names()) {
+        for (value, form) in forms.filter(|(_, form)| form.makes_text()) {
             let (forms, search_path) = (&self.settings.forms, self.search_path());
             let name_of = |ty, oid| Ok(reg_text_in(self.image(), &search_path, ty, oid));
             *value = form.text(value.as_ref(), forms, &name_of)?;
@@ -454,7 +454,7 @@ impl Session {
             };
             session.run_program(prepared, Given::read(params), &[], output)?;
             rows.iter_mut()
-                .try_for_each(|row| session.rows_as_shown(program, row))?;
+                .try_for_each(|row| session.rows_as_shown(&program.records, row))?;
             Ok(rows)
         };
         let (columns, rows) = self.query_of_code(statements, none, sink, keep)?;
