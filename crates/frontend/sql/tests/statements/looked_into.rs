@@ -176,7 +176,7 @@ fn regress_connection_limit_may_be_minus_one() {
     for sql in [
         "alter role q connection limit -1",
         "alter role q valid until '2031-01-01' connection limit - 1 nologin",
-        "drop role q; create user q with connection limit -1 password 'x'",
+        "drop role q; create user q with connection limit -1 createdb",
         "drop role q; create role q valid until 'infinity' connection limit -1; comment on role q is 'a'",
     ] {
         client.ok("alter role q connection limit 5");
