@@ -51,6 +51,7 @@ pub fn cast_between(from: Type, to: Type) -> Option<CastContext> {
     Some(match (from, to) {
         (T::Oid, to) if to.is_reg() => Implicit,
         (from, T::Oid) if from.is_reg() => Implicit,
+        (T::Regproc, T::Regprocedure) | (T::Regprocedure, T::Regproc) => Implicit,
         (T::Int2 | T::Int4 | T::Int8, to) if to.is_reg() => Implicit,
         (from, T::Int4 | T::Int8) if from.is_reg() => Assignment,
         (T::Text | T::Varchar, T::Regclass) => Implicit,

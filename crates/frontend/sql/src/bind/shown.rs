@@ -128,10 +128,13 @@ impl Binder<'_> {
             pairs.push(Bound::new(Expr::Const(Value::text(name)), Type::Text));
             pairs.push(Bound::new(value, Type::Text));
         }
-        let made = self.scalar_operator("%row_to_json", pairs)?;
+        let made = match pairs.is_empty() {
+            true => Expr::Const(Value::Json("{}".into())),
+            false => self.scalar_operator("%row_to_json", pairs)?.expr,
+        };
         Ok(Some(match missing {
-            Some(missing) => null_where(missing.clone(), made.expr),
-            None => made.expr,
+            Some(missing) => null_where(missing.clone(), made),
+            None => made,
         }))
     }
 

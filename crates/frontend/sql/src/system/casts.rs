@@ -11,12 +11,11 @@ use vellum_row::Value;
 type Cast = (&'static str, &'static str, u32, &'static str, &'static str);
 
 #[rustfmt::skip]
-const CASTS: [Cast; 149] = [
+const CASTS: [Cast; 147] = [
     ("bool", "int4", 2558, "e", "f"),
     ("bool", "text", 2971, "a", "f"),
     ("bool", "bpchar", 2971, "a", "f"),
     ("bool", "varchar", 2971, "a", "f"),
-    ("char", "int4", 77, "e", "f"),
     ("char", "text", 946, "i", "f"),
     ("char", "bpchar", 860, "a", "f"),
     ("char", "varchar", 946, "a", "f"),
@@ -50,7 +49,6 @@ const CASTS: [Cast; 149] = [
     ("int2", "regrole", 313, "i", "f"),
     ("int2", "regcollation", 313, "i", "f"),
     ("int4", "bool", 2557, "e", "f"),
-    ("int4", "char", 78, "e", "f"),
     ("int4", "int8", 481, "i", "f"),
     ("int4", "int2", 314, "a", "f"),
     ("int4", "regproc", 0, "i", "b"),
@@ -167,13 +165,12 @@ const CASTS: [Cast; 149] = [
 type Function = (u32, &'static str, &'static str, &'static str, &'static str);
 
 #[rustfmt::skip]
-pub(super) const FUNCTIONS: [Function; 75] = [
+pub(super) const FUNCTIONS: [Function; 73] = [
     (2557, "bool", "int4", "bool", "i"),
     (3556, "bool", "jsonb", "bool", "i"),
     (408, "bpchar", "name", "bpchar", "i"),
     (668, "bpchar", "bpchar int4 bool", "bpchar", "i"),
     (860, "bpchar", "char", "bpchar", "i"),
-    (78, "char", "int4", "char", "i"),
     (944, "char", "text", "char", "i"),
     (1715, "cidr", "inet", "cidr", "i"),
     (1178, "date", "timestamptz", "date", "s"),
@@ -196,7 +193,6 @@ pub(super) const FUNCTIONS: [Function; 75] = [
     (714, "int2", "int8", "int2", "i"),
     (1783, "int2", "numeric", "int2", "i"),
     (3450, "int2", "jsonb", "int2", "i"),
-    (77, "int4", "char", "int4", "i"),
     (313, "int4", "int2", "int4", "i"),
     (317, "int4", "float8", "int4", "i"),
     (319, "int4", "float4", "int4", "i"),
