@@ -545,11 +545,11 @@ impl Binder<'_> {
         let Some((left, right)) = rows_of(left, right) else {
             return Ok(None);
         };
+        let (left, right) = (self.spelled_out(&left)?, self.spelled_out(&right)?);
         if left.len() != right.len() {
             let text = "unequal number of entries in row expressions";
             return Err(SqlError::syntax(text));
         }
-        let (left, right) = (self.spelled_out(&left)?, self.spelled_out(&right)?);
         let mut all = Vec::with_capacity(left.len());
         for (left, right) in left.into_iter().zip(right) {
             let (left, right) = self.comparable("=", left, right)?;

@@ -44,6 +44,23 @@ impl Uses {
 }
 
 impl Catalog {
+    /// The role that a change makes the owner of something, if it was not so before.
+    pub fn owner_given(&self, change: &Change) -> Option<Oid> {
+        let (before, after) = match change {
+            Change::PutRelation(next) => (self.relation(next.oid).map(|own| own.owner), next.owner),
+            Change::PutNamespace(next) => {
+                let before = self.namespace_by_oid(next.oid);
+                (before.map(|own| own.owner), next.owner)
+            }
+            Change::PutExtension(next) => {
+                let before = self.extension(&next.name);
+                (before.map(|own| own.owner), next.owner)
+            }
+            _ => return None,
+        };
+        (before != Some(after)).then_some(after)
+    }
+
     /// What belongs to a role that is not there, with the oid of that. Nothing does but in a damaged catalog: who owns something is not dropped.
     pub fn owned_by_nobody(&self) -> Vec<(String, Oid)> {
         let mut found = Vec::new();

@@ -211,13 +211,18 @@ impl Ddl<'_> {
                 qualified: false,
             };
             let name = before.name.to_string();
-            // Beside another table of its name it needs one of its own, and where it is called by its schema it has that no more.
+            // Beside another table of its name, or within or around a query that has one, it needs a name of its own, and where it is called by its schema it has that no more. What
+            // calls it by its name alone would mean the other one then.
+            let is_alone = !renaming.has_namesake(&query);
+            let by_name = renaming.is_called_by_name(&query);
+            let unused = unused_in(&own.query, &before.name);
             let ways = [
-                (name.clone(), false),
-                (name, true),
-                (unused_in(&own.query, &before.name), true),
+                (true, name.clone(), false),
+                (is_alone, name, true),
+                (!by_name, unused, true),
             ];
-            let mut ways = ways.into_iter();
+            let ways = ways.into_iter().filter(|(may, ..)| *may);
+            let mut ways = ways.map(|(_, called, qualified)| (called, qualified));
             let next = ways.find_map(|(called, qualified)| {
                 (renaming.called, renaming.qualified) = (called, qualified);
                 let next = Relation {
@@ -377,6 +382,61 @@ impl Renaming<'_> {
         *parts = called;
     }
 
+    /// Whether something else in a query, at any depth, is called as the table was.
+    fn has_namesake(&self, query: &ast::Query) -> bool {
+        let mut found = false;
+        walk::change_factors(&mut query.clone(), &mut |factor| {
+            let alias = match &*factor {
+                ast::TableFactor::Table { alias, .. }
+                | ast::TableFactor::Derived { alias, .. }
+                | ast::TableFactor::TableFunction { alias, .. }
+                | ast::TableFactor::Function { alias, .. }
+                | ast::TableFactor::UNNEST { alias, .. }
+                | ast::TableFactor::NestedJoin { alias, .. } => alias.as_ref(),
+                _ => None,
+            };
+            let called = match (alias, &*factor) {
+                (Some(alias), _) => folded(&alias.name),
+                (None, ast::TableFactor::Table { name, .. }) if !self.is_own(name) => {
+                    last_part(name)
+                }
+                _ => return,
+            };
+            found |= called == *self.before.name;
+        });
+        found
+    }
+
+    /// Whether a column, or all of them, is called by the table's name without its schema.
+    fn is_called_by_name(&self, query: &ast::Query) -> bool {
+        let mut found = query
+            .to_string()
+            .contains(&format!("{}.*", self.before.name));
+        walk::change_expressions(&mut query.clone(), &mut |expr| {
+            if let ast::Expr::CompoundIdentifier(parts) = expr
+                && let [table, _] = parts.as_slice()
+            {
+                found |= folded(table) == *self.before.name;
+            }
+            ControlFlow::Continue(())
+        });
+        found
+    }
+
+    /// Whether a name of a table stands for the one that is renamed.
+    fn is_own(&self, name: &ast::ObjectName) -> bool {
+        // Whatever is called so in another schema was settled with that schema's name.
+        let schema = match name.0.as_slice() {
+            [ast::ObjectNamePart::Identifier(schema), _] => Some(folded(schema)),
+            _ => None,
+        };
+        let own = schema
+            .as_ref()
+            .is_none_or(|schema| *schema == *self.schema_before);
+        let is_hidden = schema.is_none() && self.hidden.contains(&last_part(name));
+        own && !is_hidden && last_part(name) == *self.before.name
+    }
+
     fn rename(&self, factor: &mut ast::TableFactor) {
         let ast::TableFactor::Table {
             name,
@@ -387,16 +447,7 @@ impl Renaming<'_> {
         else {
             return;
         };
-        // Whatever is called so in another schema was settled with that schema's name.
-        let schema = match name.0.as_slice() {
-            [ast::ObjectNamePart::Identifier(schema), _] => Some(folded(schema)),
-            _ => None,
-        };
-        let own = schema
-            .as_ref()
-            .is_none_or(|schema| *schema == *self.schema_before);
-        let is_hidden = schema.is_none() && self.hidden.contains(&last_part(name));
-        if !own || is_hidden || last_part(name) != *self.before.name {
+        if !self.is_own(name) {
             return;
         }
         let new = [self.schema.clone(), quoted(&self.after.name)];

@@ -16,8 +16,9 @@
 //! Under repeatable read the image stays what it was: a relation that others have changed is `40001`, and so is a schema, a type or an extension that is dropped and that they have made
 //! something in or of. Roles are looked at as they are now all the same (`Ddl::roles`): who is given something by name is whoever is called so when the statement begins, and is kept by oid. So is a relation that is dropped or called otherwise, and that views or defaults have come to read, which does not change it.
 
+use super::role::no_role;
 use super::{Ddl, check_no_system};
-use crate::catalog::{Catalog, Change, Extension, Gated, Mode, Oid, Relation};
+use crate::catalog::{Catalog, Change, Extension, Gated, Mode, NOBODY, Oid, Relation};
 use crate::error::{Result, SqlError};
 use crate::sqlstate;
 use sqlparser::ast;
@@ -79,8 +80,13 @@ impl Ddl<'_> {
     /// Changes the catalog. The roles that it names from then on stay as long as the transaction may do so: DROP ROLE waits, or they are gone before.
     ///
     /// # Errors
-    /// Those of [`Open::change`](crate::session::Open::change) and [`Ddl::enter`].
+    /// Those of [`Open::change`](crate::session::Open::change) and [`Ddl::enter`]; `42704` for an owner that is gone: a session whose role was dropped makes nothing.
     pub(super) fn change(&mut self, change: Change) -> Result<()> {
+        if let Some(owner) = self.open.catalog.1.owner_given(&change)
+            && self.roles().role_by_oid(owner).is_none()
+        {
+            return Err(no_role(NOBODY));
+        }
         let added = self.open.catalog.1.roles_added(&change, self.roles());
         for role in added {
             self.enter_gated(Gated::Role, role, Mode::Write)?;
