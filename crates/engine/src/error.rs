@@ -214,6 +214,13 @@ impl Error {
         }
     }
 
+    /// Of a commit whose flush failed.
+    pub(crate) fn not_durable(cause: Self) -> Self {
+        Self::NotDurable {
+            cause: Box::new(cause),
+        }
+    }
+
     /// True if running the whole transaction again may succeed.
     pub fn is_retryable(&self) -> bool {
         self.family() == Family::Retry

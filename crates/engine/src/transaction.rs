@@ -774,9 +774,7 @@ fn foreign_table(table: &Table) -> Error {
 fn commit_error(error: CommitError) -> Error {
     match error {
         CommitError::NotCommitted { error, .. } => error.into(),
-        CommitError::NotHardened { error, .. } => Error::NotDurable {
-            cause: Box::new(error.into()),
-        },
+        CommitError::NotHardened { error, .. } => Error::not_durable(error.into()),
     }
 }
 

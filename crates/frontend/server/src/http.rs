@@ -28,11 +28,11 @@ use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
 use tokio::sync::oneshot;
-use tokio::time::{Instant, Sleep};
+use tokio::time::Sleep;
 
 /// Connections at once.
 pub const CONNECTIONS_MAX: usize = 64;
-/// How long one stays, however many requests it is used for.
+/// How long one stays once it has sent a whole request, however many follow.
 const CONNECTION_TIME: Duration = Duration::from_secs(5);
 /// How long one stays that has not sent a whole request.
 const REQUEST_TIME: Duration = Duration::from_secs(2);
@@ -120,11 +120,9 @@ impl Few {
             // It gives its descriptor back before the next one comes.
             tokio::task::yield_now().await;
         }
-        let begun = Instant::now();
         Brief {
             stream,
-            begun,
-            end: Box::pin(tokio::time::sleep_until(begun + self.request_time)),
+            end: Box::pin(tokio::time::sleep(self.request_time)),
             pushed_out: Some(pushed_out),
             head: 0,
         }
@@ -155,7 +153,6 @@ impl axum::serve::Listener for Few {
 /// A connection that ends at a moment (H1), or when another one needs its room (H2).
 struct Brief {
     stream: TcpStream,
-    begun: Instant,
     end: Pin<Box<Sleep>>,
     /// None: another one has its room.
     pushed_out: Option<oneshot::Receiver<()>>,
@@ -176,8 +173,7 @@ impl Brief {
             };
         }
         if self.head == HEAD_END.len() {
-            let end = self.begun + CONNECTION_TIME;
-            self.end.as_mut().reset(end);
+            self.end.as_mut().set(tokio::time::sleep(CONNECTION_TIME));
         }
     }
 
@@ -335,12 +331,12 @@ mod tests {
             ] {
                 let _client = std::net::TcpStream::connect(address).unwrap();
                 let mut brief = axum::serve::Listener::accept(&mut few).await.0;
+                let before = brief.end.deadline();
                 // As it comes: in pieces.
                 for byte in text.as_bytes() {
                     brief.note_read(&[*byte]);
                 }
-                let most = brief.begun + CONNECTION_TIME;
-                assert_eq!(brief.end.deadline() <= most, whole, "{text:?}");
+                assert_eq!(brief.end.deadline() != before, whole, "{text:?}");
             }
         });
     }

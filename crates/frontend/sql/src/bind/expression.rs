@@ -8,6 +8,7 @@ use super::collation::Collated;
 use super::extension::kept_function_of;
 use super::like::all_of;
 use super::near::{decides, tells_more};
+use super::numeral::{negated, numeral};
 use super::operator::{no_unary_operator, several_operators};
 use super::place::start_of;
 use super::row::{null_test, query_of, row_of, rows_of};
@@ -20,7 +21,7 @@ use crate::expr::{Expr, Listed, Quantifier, RowTest};
 use crate::plan::{SetFunction, SubqueryKind};
 use crate::sqlstate;
 use sqlparser::ast::{self, BinaryOperator, UnaryOperator};
-use vellum_row::{CastContext, Numeric, Type, Typmod, Value, ValueRef};
+use vellum_row::{CastContext, Type, Typmod, Value};
 
 impl Binder<'_> {
     /// Binds an expression.
@@ -764,44 +765,4 @@ impl Binder<'_> {
         check_plain(function)?;
         Ok(bound)
     }
-}
-
-fn numeral(digits: &str) -> Result<Bound> {
-    number(digits).map(|(value, ty)| Bound::new(Expr::Const(value), ty))
-}
-
-/// The numeral that a sign in front of this one makes; `None` if it is none. It is one with other signs between, and parentheses, as PostgreSQL reads it.
-fn negated(node: &ast::Expr) -> Option<String> {
-    match node {
-        ast::Expr::Nested(inner) => negated(inner),
-        ast::Expr::Value(value) => match &value.value {
-            ast::Value::Number(digits, _) => Some(format!("-{digits}")),
-            _ => None,
-        },
-        ast::Expr::UnaryOp {
-            op: UnaryOperator::Minus,
-            expr,
-        } => {
-            let digits = negated(expr)?;
-            Some(match digits.strip_prefix('-') {
-                Some(digits) => digits.to_owned(),
-                None => format!("-{digits}"),
-            })
-        }
-        _ => None,
-    }
-}
-
-/// A number without quotes: the first of integer, bigint, numeric that holds it.
-pub(crate) fn number(digits: &str) -> Result<(Value, Type)> {
-    let digits = digits.replace('_', "");
-    let (value, ty) = if let Ok(value) = digits.parse::<i32>() {
-        (Value::Int4(value), Type::Int4)
-    } else if let Ok(value) = digits.parse::<i64>() {
-        (Value::Int8(value), Type::Int8)
-    } else {
-        (Value::Numeric(Numeric::parse(&digits)?), Type::Numeric)
-    };
-    debug_assert!(value.as_ref().fits(ty) && !matches!(value.as_ref(), ValueRef::Null));
-    Ok((value, ty))
 }

@@ -23,6 +23,7 @@ mod levels;
 mod like;
 mod named_windows;
 mod near;
+mod numeral;
 mod operator;
 mod place;
 mod qualified;
@@ -45,13 +46,13 @@ pub(crate) use call::{parameters_of, undefined};
 use collation::Collations;
 pub(crate) use collation::{NONE as NO_COLLATION, common_collation, indeterminate};
 use domains::KnownDomains;
-pub(crate) use expression::number;
 pub(crate) use extension::{
     called_name, function_shown, functions_in, functions_reached, kept_function, kept_function_of,
     refuse_kept,
 };
 pub(crate) use frame::Limit;
 use named_windows::NamedWindows;
+pub(crate) use numeral::number;
 pub(crate) use qualified::TableName;
 pub(crate) use row::{query_of, row_of};
 pub(crate) use scope::{

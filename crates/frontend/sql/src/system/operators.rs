@@ -19,7 +19,7 @@ type Operator = (
 );
 
 #[rustfmt::skip]
-const OPERATORS: [Operator; 455] = [
+static OPERATORS: [Operator; 455] = [
     (640, "!~", ["name", "text", "bool"], 1252, [0, 639], ""),
     (642, "!~", ["text", "text", "bool"], 1256, [0, 641], ""),
     (1056, "!~", ["bpchar", "text", "bool"], 1659, [0, 1055], ""),
