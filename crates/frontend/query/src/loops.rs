@@ -2,12 +2,14 @@
 //!
 //! DataFusion 55 reads the left side once more then, into a file, and goes through it in pieces that fit; each part of the right side does so for itself. What one part has found of a left row
 //! the others do not know: a join that hands on rows of its left side by what *all* rows of the right one are (LEFT, and SEMI, ANTI and MARK of the left) handed on each of them once for each part.
-//! FULL it refuses where there are several.
+//! And what it is to say of rows of its right side when it knows all of the left one (RIGHT and FULL, SEMI, ANTI and MARK of the right) it does not say at all where the last piece of the left side ends with
+//! the memory for pieces: it looks for another piece, finds none, and takes that for a left side without rows.
 //!
-//! So such a join has no files: it fails for want of memory, and the query is run again with more. In the last of these attempts ([`Joins::Sorted`]) its right side is one part, and it has files.
+//! So such joins have no files: they fail for want of memory, and the query is run again with more. In the last of these attempts ([`Joins::Sorted`]) those of the left have one part on the right, and those of
+//! the right are turned round to be ones of the left. FULL is both, and has to fit.
 //!
 //! Invariants:
-//! - NL1 A join by nested loops that has several parts on its right goes into files only if it hands on rows as each part finds them.
+//! - NL1 A join by nested loops goes into files only if it is an inner one, or hands on rows of its left side and has one part on its right.
 //! - NL2 What stands on the left of such a join may be read twice ([`reads_again`]): a scan that has come to its end there, or was dropped, may begin anew.
 
 use crate::engine::Joins;
@@ -63,12 +65,26 @@ impl FitLoops {
             return Ok(Transformed::no(step));
         };
         let (left, right) = (join.left().clone(), join.right().clone());
-        if !hands_on_left(*join.join_type()) || right.output_partitioning().partition_count() < 2 {
-            return Ok(Transformed::no(step));
-        }
-        if self.joins == Joins::Sorted {
-            let right = Arc::new(CoalescePartitionsExec::new(right));
-            return with_children(&step, vec![left, right]).map(Transformed::yes);
+        let parts = right.output_partitioning().partition_count();
+        let side = known_at_the_end(*join.join_type());
+        match side {
+            End::None => return Ok(Transformed::no(step)),
+            End::Left if parts < 2 => return Ok(Transformed::no(step)),
+            End::Left | End::Right if self.joins == Joins::Sorted => {
+                let together = match parts < 2 {
+                    true => step.clone(),
+                    false => {
+                        let right = Arc::new(CoalescePartitionsExec::new(right));
+                        with_children(&step, vec![left, right])?
+                    }
+                };
+                let turned = together.downcast_ref::<NestedLoopJoinExec>();
+                return match turned.filter(|_| side == End::Right) {
+                    Some(join) => join.swap_inputs().map(Transformed::yes),
+                    None => Ok(Transformed::yes(together)),
+                };
+            }
+            End::Left | End::Right | End::Both => {}
         }
         let files = |input| -> Arc<dyn ExecutionPlan> {
             let environment = self.with_files.clone();
@@ -80,19 +96,23 @@ impl FitLoops {
     }
 }
 
-/// Whether it hands on rows of its left side when it knows all of the right one.
-fn hands_on_left(join: JoinType) -> bool {
+/// The side of whose rows a join hands on some when it knows all of the other one.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum End {
+    None,
+    Left,
+    Right,
+    Both,
+}
+
+fn known_at_the_end(join: JoinType) -> End {
     match join {
-        JoinType::Left
-        | JoinType::LeftSemi
-        | JoinType::LeftAnti
-        | JoinType::LeftMark
-        | JoinType::Full => true,
-        JoinType::Inner
-        | JoinType::Right
-        | JoinType::RightSemi
-        | JoinType::RightAnti
-        | JoinType::RightMark => false,
+        JoinType::Inner => End::None,
+        JoinType::Left | JoinType::LeftSemi | JoinType::LeftAnti | JoinType::LeftMark => End::Left,
+        JoinType::Right | JoinType::RightSemi | JoinType::RightAnti | JoinType::RightMark => {
+            End::Right
+        }
+        JoinType::Full => End::Both,
     }
 }
 
@@ -257,13 +277,17 @@ mod tests {
             JoinType::LeftAnti => left - matched,
             JoinType::LeftMark => left,
             JoinType::Left => left - matched + pairs,
-            // And the least of the right one has none.
+            // The least of the right one has none.
+            JoinType::Right => pairs + 1,
+            JoinType::RightSemi => right - 1,
+            JoinType::RightAnti => 1,
+            JoinType::RightMark => right,
             _ => left - matched + pairs + 1,
         }
     }
 
     #[test]
-    fn regress_a_join_in_files_hands_on_a_left_row_once() -> Planned<()> {
+    fn regress_a_join_in_files_hands_on_each_row_once() -> Planned<()> {
         let runtime = tokio::runtime::Builder::new_current_thread().build()?;
         let directory = tempfile::tempdir()?;
         for kind in [
@@ -271,12 +295,17 @@ mod tests {
             JoinType::LeftSemi,
             JoinType::LeftAnti,
             JoinType::LeftMark,
+            JoinType::Right,
+            JoinType::RightSemi,
+            JoinType::RightAnti,
+            JoinType::RightMark,
             JoinType::Full,
         ] {
+            let in_files = kind != JoinType::Full;
             for (joins, memory, fits) in [
                 (Joins::Hashed, 100_000, false),
                 (Joins::Hashed, 10 << 20, true),
-                (Joins::Sorted, 100_000, true),
+                (Joins::Sorted, 100_000, in_files),
             ] {
                 let mode = DiskManagerMode::Directories(vec![directory.path().to_path_buf()]);
                 let environment = RuntimeEnvBuilder::new()

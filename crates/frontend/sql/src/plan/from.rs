@@ -5,13 +5,14 @@
 use super::json_rows::lists_types;
 use super::output::name_of;
 use super::path::Access;
+use super::reads::tables_read;
 use super::select::{Origin, Select, SourceKind};
 use super::with_order::of_hidden;
-use super::{JsonRows, OutputColumn, SetCall, SetFunction};
+use super::{JsonRows, OutputColumn, SetCall, SetFunction, Subquery};
 use crate::bind::{Binder, Meaning, Reader, Scope, ScopeColumn, ScopeTable, folded};
 use crate::catalog::{Kind, Oid, Relation};
 use crate::error::{Result, SqlError};
-use crate::expr::{Builtin, Expr};
+use crate::expr::Builtin;
 use crate::roles::Rights;
 use crate::rows::Shape;
 use crate::sqlstate;
@@ -446,7 +447,7 @@ impl Binder<'_> {
         };
         rename(&mut table, alias)?;
         self.scope.add(table)?;
-        Ok(match plain_series(&calls, ordinality) {
+        Ok(match plain_series(&calls, ordinality, &self.subqueries) {
             Some(series) => series,
             None => SourceKind::Function { calls, ordinality },
         })
@@ -527,7 +528,11 @@ pub(super) fn query_of(text: &str) -> Result<Box<ast::Query>> {
 }
 
 /// A series of integers whose bounds are of no table: whoever reads it steps through it by itself.
-fn plain_series(calls: &[SetCall], ordinality: bool) -> Option<SourceKind> {
+fn plain_series(
+    calls: &[SetCall],
+    ordinality: bool,
+    subqueries: &[Subquery],
+) -> Option<SourceKind> {
     let [call] = calls else {
         return None;
     };
@@ -537,7 +542,7 @@ fn plain_series(calls: &[SetCall], ordinality: bool) -> Option<SourceKind> {
     };
     let mut reads = false;
     for argument in &call.arguments {
-        argument.walk(&mut |expr| reads |= matches!(expr, Expr::Column { .. }));
+        tables_read(argument, subqueries, &mut |_| reads = true);
     }
     let [from, to, step] = call.arguments.as_slice() else {
         return None;
