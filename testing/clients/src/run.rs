@@ -151,7 +151,11 @@ pub fn live(
             step += 1;
             if let Err(Gone(error)) = workload.step(&mut client) {
                 // Asked at once: an error before the cut is not the cut's.
-                let excused = matches!(error, Error::Io { .. } | Error::Poisoned) && is_cut();
+                let of_the_cut = match &error {
+                    Error::NotDurable { cause } => &**cause,
+                    error => error,
+                };
+                let excused = matches!(of_the_cut, Error::Io { .. } | Error::Poisoned) && is_cut();
                 break match excused {
                     true => Ok(()),
                     false => Err(format!("session {number} ended with: {error}")),

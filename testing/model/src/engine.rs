@@ -777,6 +777,8 @@ pub fn refusal(error: &Error) -> Refusal {
         Error::InvalidArgument { .. } => Refusal::InvalidArgument,
         Error::TransactionOver { .. } => Refusal::TransactionOver,
         Error::OutOfSpace { .. } | Error::MemoryLimit { .. } => Refusal::NoRoom(error.to_string()),
+        // The model knows what became of a commit that was refused so.
+        Error::NotDurable { cause } => refusal(cause),
         Error::Io { .. } => Refusal::Io(error.to_string()),
         Error::Poisoned => Refusal::Poisoned,
         Error::Corruption { .. } => Refusal::Corruption(error.to_string()),

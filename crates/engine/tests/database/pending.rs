@@ -158,10 +158,12 @@ fn a_poll_of_a_commit_says_that_its_flush_failed() {
     let pending = tx.commit_deferred().unwrap();
     directory.fail(Fault::nth(Call::Sync, 0));
     let (_woken, waker) = waker();
-    let error = ready(pending.poll(&waker)).unwrap_err();
+    let Error::NotDurable { cause } = ready(pending.poll(&waker)).unwrap_err() else {
+        panic!("it has happened");
+    };
     assert!(
-        matches!(error, Error::Io { .. } | Error::Poisoned),
-        "{error}"
+        matches!(*cause, Error::Io { .. } | Error::Poisoned),
+        "{cause}"
     );
     assert!(!pending.is_durable());
     // And it stays so, for who waits as well.

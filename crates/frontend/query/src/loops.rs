@@ -25,8 +25,10 @@ use datafusion::physical_expr::PhysicalExpr;
 use datafusion::physical_optimizer::PhysicalOptimizerRule;
 use datafusion::physical_plan::coalesce_partitions::CoalescePartitionsExec;
 use datafusion::physical_plan::joins::NestedLoopJoinExec;
+use datafusion::physical_plan::repartition::RepartitionExec;
 use datafusion::physical_plan::{
-    DisplayAs, DisplayFormatType, ExecutionPlan, ExecutionPlanProperties as _, PlanProperties,
+    DisplayAs, DisplayFormatType, ExecutionPlan, ExecutionPlanProperties as _, Partitioning,
+    PlanProperties,
 };
 use std::fmt;
 use std::sync::Arc;
@@ -79,10 +81,11 @@ impl FitLoops {
                     }
                 };
                 let turned = together.downcast_ref::<NestedLoopJoinExec>();
-                return match turned.filter(|_| side == End::Right) {
-                    Some(join) => join.swap_inputs().map(Transformed::yes),
-                    None => Ok(Transformed::yes(together)),
+                let turned = match turned.filter(|_| side == End::Right) {
+                    Some(join) => join.swap_inputs()?,
+                    None => together,
                 };
+                return parted_as(&step, turned).map(Transformed::yes);
             }
             End::Left | End::Right | End::Both => {}
         }
@@ -93,6 +96,22 @@ impl FitLoops {
         let input = with_children(&step, vec![files(left), files(right)])?;
         let environment = self.without.clone();
         Ok(Transformed::yes(Arc::new(Within { input, environment })))
+    }
+}
+
+/// What stands above may count on it that rows come in parts by their keys, as the join handed them on before (it hands on its right side's).
+fn parted_as(
+    before: &Arc<dyn ExecutionPlan>,
+    step: Arc<dyn ExecutionPlan>,
+) -> Planned<Arc<dyn ExecutionPlan>> {
+    let parts = before.output_partitioning();
+    let fits = parts.partition_count() == step.output_partitioning().partition_count();
+    match parts {
+        Partitioning::Hash(..) if !fits => {
+            let parted = RepartitionExec::try_new(step, parts.clone())?;
+            Ok(Arc::new(parted))
+        }
+        _ => Ok(step),
     }
 }
 

@@ -38,8 +38,7 @@ impl Ddl<'_> {
         }
         let schema = create.schema.as_ref().map(folded);
         let namespace = self.place_of(own, schema.as_deref())?;
-        let catalog = &self.open.catalog.1;
-        if !catalog.allows_in_database(self.role, Rights::CREATE) {
+        if !self.roles().allows_in_database(self.role, Rights::CREATE) {
             let message = format!("permission denied to create extension \"{name}\"");
             return Err(
                 SqlError::new(sqlstate::INSUFFICIENT_PRIVILEGE, message).with_hint(

@@ -285,7 +285,6 @@ impl Ddl<'_> {
 
     /// A relation that is made by this statement.
     fn new_relation(&self, oid: Oid, namespace: Oid, name: &str, kind: Kind) -> Relation {
-        let catalog = &self.open.catalog.1;
         Relation {
             oid,
             namespace,
@@ -293,7 +292,10 @@ impl Ddl<'_> {
             owner: self.role,
             generation: 1,
             runtime: Arc::default(),
-            acl: catalog.acl_of_new(self.role, namespace, DefaultKind::of(&kind)),
+            // Default privileges of now: those of the snapshot may name roles that are gone.
+            acl: self
+                .roles()
+                .acl_of_new(self.role, namespace, DefaultKind::of(&kind)),
             column_acls: Vec::new(),
             kind,
         }

@@ -40,8 +40,7 @@ impl Ddl<'_> {
             }
             return Err(error);
         }
-        let catalog = &self.open.catalog.1;
-        let acl = catalog.acl_of_new(owner, 0, DefaultKind::Schemas);
+        let acl = self.roles().acl_of_new(owner, 0, DefaultKind::Schemas);
         let namespace = Namespace {
             oid: self.draw_oid()?,
             name: name.into(),

@@ -67,9 +67,7 @@ impl Ddl<'_> {
         };
         if own
             && !self
-                .open
-                .catalog
-                .1
+                .roles()
                 .allows_in_database(self.role, Rights::TEMPORARY)
         {
             let message = format!(

@@ -613,7 +613,8 @@ impl<'t> Translation<'t, '_, '_> {
         match subquery.kind {
             // A join knows whether there is a row, not how many.
             SubqueryKind::Exists if joined && joins(subquery) && subquery.select.has_some() => {
-                let relation = self.joined(subquery)?;
+                // PostgreSQL has a join or a set of keys there, too, which fail alike: not tried row by row (G8).
+                let relation = self.inner(&subquery.select)?;
                 Ok(Some(Term::exists(relation, false)))
             }
             SubqueryKind::Scalar if joined && joins(subquery) => {

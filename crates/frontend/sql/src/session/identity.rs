@@ -174,7 +174,7 @@ impl Session {
     /// What roles are like now, whatever the snapshot: what this transaction has changed of the catalog, or what is committed.
     fn newest_image(&self) -> Arc<Catalog> {
         match &self.open {
-            Some(open) if open.has_changes() => open.rights().1.clone(),
+            Some(open) if open.has_changes() => open.rights_now(&self.shared).1,
             _ => self.shared.catalog.now(),
         }
     }

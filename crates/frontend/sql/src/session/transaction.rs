@@ -300,17 +300,21 @@ impl Open {
 
     /// Has the rights of now, with what it has changed of them itself. Says whether others have changed the catalog since it had those that it had.
     pub fn look_at_rights(&mut self, shared: &Shared) -> bool {
-        let number = shared.catalog.number();
-        if self.rights().0 == number {
+        if self.rights().0 == shared.catalog.number() {
             return false;
         }
+        self.rights = Some(self.rights_now(shared));
+        true
+    }
+
+    /// The image that tells who may do what, as of this moment.
+    pub fn rights_now(&self, shared: &Shared) -> (u64, Arc<Catalog>) {
         let (number, mut newest) = shared.catalog.numbered();
         if !self.changes.is_empty() {
             let version = shared.catalog.draw_version();
             newest = Arc::new(newest.with_all(&self.changes, version));
         }
-        self.rights = Some((number, newest));
-        true
+        (number, newest)
     }
 
     /// The image that tells who may do what, as of when the statement began, whatever the snapshot: who has lost a right has lost it. Relations that others have dropped

@@ -2,7 +2,7 @@
 
 use super::collations::of_column;
 use super::{Scan, Spec, derived_oid, text};
-use crate::catalog::{Collation, Default, Identity, Index, Kind, PUBLIC, Relation, Table};
+use crate::catalog::{Collation, Default, Identity, Index, Kind, Oid, PUBLIC, Relation, Table};
 use crate::error::Result;
 use crate::plan::index_column_names;
 use crate::roles::Grant;
@@ -109,7 +109,11 @@ fn class_row(
     };
     let columns = match index {
         Some(index) => index.columns.len() + index.include.len(),
-        None => scan.columns(relation).len(),
+        // Those that were dropped count.
+        None => {
+            let last = scan.columns(relation).pop();
+            last.map_or(0, |column| column.0 as usize)
+        }
     };
     let own = table.filter(|_| index.is_none());
     let has_keys = own.is_some_and(|table| {
@@ -259,13 +263,45 @@ fn attribute_row(attribute: Attribute<'_>, rows: &mut Vec<Vec<Value>>) {
     ]);
 }
 
+/// A column that was dropped, as PostgreSQL keeps it.
+fn dropped_row(relation: Oid, number: i16, rows: &mut Vec<Vec<Value>>) {
+    let name = format!("........pg.dropped.{number}........");
+    let before = rows.len();
+    let attribute = Attribute {
+        relation,
+        number,
+        name: &name,
+        ty: Type::Int4,
+        typmod: -1,
+        nullable: true,
+        default: None,
+        domain: Some(0),
+        collation: Some(0),
+        acl: Value::Null,
+    };
+    attribute_row(attribute, rows);
+    if let Some(dropped) = rows
+        .get_mut(before)
+        .and_then(|row| row.get_mut(ATTISDROPPED))
+    {
+        *dropped = Value::Bool(true);
+    }
+}
+
+/// Where `attisdropped` stands among the columns.
+const ATTISDROPPED: usize = 18;
+
 fn pg_attribute(scan: &Scan<'_>, rows: &mut Vec<Vec<Value>>) -> Result<()> {
     let collations = scan.collations();
     for relation in scan.catalog.relations() {
         let table = relation.table();
         let domains = scan.domains_of(relation);
         let collated = collations.get(&relation.oid);
+        let mut next = 1;
         for (number, name, ty, typmod, nullable) in scan.columns(relation) {
+            // Dumps ask that numbers have no gaps.
+            (next..number).for_each(|gone| dropped_row(relation.oid, gone, rows));
+            next = number + 1;
             let domain = of_column(&domains, number);
             let default = relation.default_of(number as u16);
             let attribute = Attribute {

@@ -138,3 +138,30 @@ fn who_is_gone_makes_nothing() {
     let owned = "select count(*) from pg_class where relowner = 'ann'::regrole";
     assert_eq!(a.ok(owned), "0");
 }
+
+/// Symptom: who had been a superuser, or a member, took a role in a block that it had no right to any more, and kept it behind COMMIT. Cause: in a block that had changed the catalog the
+/// roles were those of the statement before. Guard: they are those of now.
+#[test]
+fn regress_set_role_in_a_block_goes_by_the_roles_of_now() {
+    let (database, mut a, _) = peopled();
+    a.ok("create role boss superuser; create role eve superuser login; create role guild; grant guild to ann");
+    let mut eve = Client::of_user(&database, "eve");
+    let mut ann = Client::of_user(&database, "ann");
+    eve.ok("begin; create table open.of_eve (n int)");
+    ann.ok("begin; create table open.of_ann (n int)");
+    a.ok("alter role eve nosuperuser; revoke guild from ann");
+    assert_eq!(eve.state("set role boss"), "42501");
+    assert_eq!(ann.state("set role guild"), "42501");
+}
+
+/// Symptom: what was made under repeatable read had a right of a role that was gone, for whoever may come to have its number. Cause: default privileges were those of the snapshot.
+#[test]
+fn regress_default_privileges_are_those_of_now() {
+    let (_database, mut a, mut b) = peopled();
+    a.ok("alter default privileges grant select on tables to ann; alter default privileges grant usage on schemas to ann");
+    b.ok("begin isolation level repeatable read; select 1");
+    a.ok("drop owned by ann; drop role ann");
+    b.ok("create table fresh (n int); create schema young; commit");
+    let rights = "select relacl is null or relacl::text not like '%=r/%' from pg_class where relname = 'fresh' union all select nspacl is null or nspacl::text not like '%=U/%' from pg_namespace where nspname = 'young'";
+    assert_eq!(a.ok(rights), "t\nt");
+}
