@@ -10,22 +10,30 @@
 //!
 //! Invariants:
 //! - NL1 A join by nested loops goes into files only if it is an inner one, or hands on rows of its left side and has one part on its right.
+//! - NL3 What is read twice can be: an exchange panics when a part of it is asked for again, and a join by keys that hands on rows of its left side at its end would not do so a second time. Where anything
+//!   but scans, conditions, columns, sorts and groups stands there, the join has to fit.
 //! - NL2 What stands on the left of such a join may be read twice ([`reads_again`]): a scan that has come to its end there, or was dropped, may begin anew.
 
 use crate::engine::Joins;
 use crate::keys::with_children;
-use crate::scan::scans_of;
+use crate::scan::{ReadRows, scans_of};
 use datafusion::common::config::ConfigOptions;
 use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode, TreeNodeRecursion};
 use datafusion::common::{JoinType, Result as Planned, Statistics};
+use datafusion::datasource::source::DataSourceExec;
 use datafusion::execution::disk_manager::{DiskManagerBuilder, DiskManagerMode};
 use datafusion::execution::runtime_env::RuntimeEnv;
 use datafusion::execution::{SendableRecordBatchStream, TaskContext};
 use datafusion::physical_expr::PhysicalExpr;
 use datafusion::physical_optimizer::PhysicalOptimizerRule;
+use datafusion::physical_plan::aggregates::AggregateExec;
 use datafusion::physical_plan::coalesce_partitions::CoalescePartitionsExec;
+use datafusion::physical_plan::coop::CooperativeExec;
+use datafusion::physical_plan::filter::FilterExec;
 use datafusion::physical_plan::joins::NestedLoopJoinExec;
+use datafusion::physical_plan::projection::ProjectionExec;
 use datafusion::physical_plan::repartition::RepartitionExec;
+use datafusion::physical_plan::sorts::sort::SortExec;
 use datafusion::physical_plan::{
     DisplayAs, DisplayFormatType, ExecutionPlan, ExecutionPlanProperties as _, Partitioning,
     PlanProperties,
@@ -69,10 +77,16 @@ impl FitLoops {
         let (left, right) = (join.left().clone(), join.right().clone());
         let parts = right.output_partitioning().partition_count();
         let side = known_at_the_end(*join.join_type());
+        // NL3, of the side that files would be of.
+        let may = match side {
+            End::None | End::Left => runs_again(&left),
+            End::Right => runs_again(&right),
+            End::Both => false,
+        };
         match side {
-            End::None => return Ok(Transformed::no(step)),
-            End::Left if parts < 2 => return Ok(Transformed::no(step)),
-            End::Left | End::Right if self.joins == Joins::Sorted => {
+            End::None if may => return Ok(Transformed::no(step)),
+            End::Left if may && parts < 2 => return Ok(Transformed::no(step)),
+            End::Left | End::Right if may && self.joins == Joins::Sorted => {
                 let together = match parts < 2 {
                     true => step.clone(),
                     false => {
@@ -87,7 +101,7 @@ impl FitLoops {
                 };
                 return parted_as(&step, turned).map(Transformed::yes);
             }
-            End::Left | End::Right | End::Both => {}
+            End::None | End::Left | End::Right | End::Both => {}
         }
         let files = |input| -> Arc<dyn ExecutionPlan> {
             let environment = self.with_files.clone();
@@ -97,6 +111,19 @@ impl FitLoops {
         let environment = self.without.clone();
         Ok(Transformed::yes(Arc::new(Within { input, environment })))
     }
+}
+
+/// Whether a step gives the same rows when it is run once more (NL3).
+fn runs_again(step: &Arc<dyn ExecutionPlan>) -> bool {
+    let own = step.is::<ReadRows>()
+        || step.is::<DataSourceExec>()
+        || step.is::<FilterExec>()
+        || step.is::<ProjectionExec>()
+        || step.is::<CoalescePartitionsExec>()
+        || step.is::<CooperativeExec>()
+        || step.is::<SortExec>()
+        || step.is::<AggregateExec>();
+    own && step.children().into_iter().all(runs_again)
 }
 
 /// What stands above may count on it that rows come in parts by their keys, as the join handed them on before (it hands on its right side's).
