@@ -79,13 +79,13 @@ fn regress_rows_of_joins_in_files_come_once() {
         let sql = format!("select count(*), sum(length(t)) from {join}");
         assert_eq!(client.ok(&sql), found, "{join}");
     }
-    // PostgreSQL has none of these at all.
     // Groups of parts that are exchanged cannot be read twice (NL3), so this one has to fit.
     let grouped = "select count(*), sum(length(t)) from wide right join (select k, max(id) y from long group by k) a on wide.x < a.y - 2900000 and wide.id + a.y > 0 join long other on other.k = a.k";
     assert_eq!(client.state(grouped), "53200");
     client.ok("set work_mem = '256MB'");
-    assert_eq!(client.ok(grouped), format!("{ROWS}|"));
+    assert_eq!(client.ok(grouped), format!("{ROWS}|~"));
     client.ok("set work_mem = '1MB'");
+    // PostgreSQL has no FULL JOIN with such a condition at all.
     let full = "select count(*), sum(length(t)) from wide full join long on wide.x < long.k - 59990 and wide.id + long.id > 0";
     assert_eq!(client.state(full), "53200");
 }
