@@ -10,9 +10,9 @@
 //!
 //! Invariants:
 //! - NL1 A join by nested loops goes into files only if it is an inner one, or hands on rows of its left side and has one part on its right.
+//! - NL2 What stands on the left of such a join may be read twice ([`reads_again`]): a scan that has come to its end there, or was dropped, may begin anew.
 //! - NL3 What is read twice can be: an exchange panics when a part of it is asked for again, and a join by keys that hands on rows of its left side at its end would not do so a second time. Where anything
 //!   but scans, conditions, columns, sorts and groups stands there, the join has to fit.
-//! - NL2 What stands on the left of such a join may be read twice ([`reads_again`]): a scan that has come to its end there, or was dropped, may begin anew.
 
 use crate::engine::Joins;
 use crate::keys::with_children;

@@ -4,7 +4,7 @@
 //! of it can delay a client of the database.
 //!
 //! Invariants:
-//! - H1 At most [`CONNECTIONS_MAX`] connections are open, each for at most [`CONNECTION_TIME`]: who sends half a request, or nothing, takes no descriptors from
+//! - H1 At most [`CONNECTIONS_MAX`] connections are open, each for at most [`REQUEST_TIME`] until it has sent a whole request, and [`CONNECTION_TIME`] from then on: who sends half a request, or nothing, takes no descriptors from
 //!   clients of the database.
 //! - H2 Nobody who sends half a request, or nothing, keeps others from being answered: whoever comes is taken up at once, and where there is no room the one that came first
 //!   goes. So a probe that asks when it has come is answered, whatever others there are.

@@ -40,7 +40,7 @@ pub(super) enum SourceRows {
 pub(super) struct Sources<'t> {
     pub scans: Vec<SourceRows>,
     pub asked: Vec<AskedFor<'t>>,
-    /// Whether a subquery became a join, and may fail (G8).
+    /// Whether a subquery that is none of EXISTS became a join, and may fail (G8).
     pub joins_unsure: bool,
 }
 

@@ -7,8 +7,8 @@
 //! again with that subquery as a function that is asked for each row ([`Subqueries::Asked`]).
 //!
 //! Invariants:
-//! - G8 A join computes a subquery also for keys that no row asks for. So a query that fails with what a value is (`22…`), with a subquery in a join that may fail, is run again as if there were no
-//!   plan, unless a row was told: what fails then would have failed row by row.
+//! - G8 A join computes a subquery also for keys that no row asks for. So a query that fails with what a value is (`22…`), with a subquery whose value is wanted, or IN, in a join that may fail, is run again as if there were no
+//!   plan, unless a row was told or it draws: what fails then would have failed row by row. Not for EXISTS, which PostgreSQL joins, too.
 //!
 //! Not here: which queries come here (`plan`: [`Select::general`]).
 
