@@ -11,7 +11,7 @@
 //! Invariants:
 //! - NL1 A join by nested loops goes into files only if it is an inner one, or hands on rows of its left side and has one part on its right.
 //! - NL2 What stands on the left of such a join may be read twice ([`reads_again`]): a scan that has come to its end there, or was dropped, may begin anew.
-//! - NL3 What is read twice can be: an exchange panics when a part of it is asked for again, and a join by keys that hands on rows of its left side at its end would not do so a second time. Where anything
+//! - NL3 What is read twice can be: an exchange panics when a part of it is asked for again, and a join by keys that hands on rows of its left side at its end would not do so a second time, nor would a sort with a limit, which keeps what it has learned. Where anything
 //!   but scans, conditions, columns, sorts and groups stands there, the join has to fit.
 
 use crate::engine::Joins;
@@ -121,7 +121,8 @@ fn runs_again(step: &Arc<dyn ExecutionPlan>) -> bool {
         || step.is::<ProjectionExec>()
         || step.is::<CoalescePartitionsExec>()
         || step.is::<CooperativeExec>()
-        || step.is::<SortExec>()
+        // With a limit it would leave out what the first run knew to be too late.
+        || (step.downcast_ref::<SortExec>()).is_some_and(|sort| sort.fetch().is_none())
         || step.is::<AggregateExec>();
     own && step.children().into_iter().all(runs_again)
 }

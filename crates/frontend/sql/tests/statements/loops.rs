@@ -85,6 +85,9 @@ fn regress_rows_of_joins_in_files_come_once() {
     client.ok("set work_mem = '256MB'");
     assert_eq!(client.ok(grouped), format!("{ROWS}|~"));
     client.ok("set work_mem = '1MB'");
+    // The first rows of an order on the left.
+    let first = "select count(*), sum(length(t)) from (select * from wide order by x limit 30) w left join long on w.x < long.k - 1000000";
+    assert_eq!(client.ok(first), "30|60000051");
     // PostgreSQL has no FULL JOIN with such a condition at all.
     let full = "select count(*), sum(length(t)) from wide full join long on wide.x < long.k - 59990 and wide.id + long.id > 0";
     assert_eq!(client.state(full), "53200");
