@@ -74,6 +74,8 @@ impl Plan {
         if let Some(versions) = self.versions {
             config = config.experiment(versions.experiment);
             config.promote_after_ticks = versions.promote_after_ticks;
+            // Often enough that rows do turn fat, where that part is on.
+            config.versions.fat_updates = [Some(0), Some(2)][(self.seed % 2) as usize];
         }
         config
     }

@@ -9,7 +9,7 @@ use vellum_fuzz::damage::in_time;
 use vellum_fuzz::each::{chunks, flip_log, flip_page, pages, place, pool, rounds_from};
 use vellum_fuzz::kinds;
 use vellum_io::SimulatedDirectory;
-use vellum_model::run::{first_seed, rounds, thorough};
+use vellum_model::run::{ends, first_seed, rounds, thorough};
 
 /// Bytes of a chunk that are all tried; of what a longer one has behind them a sixteenth, if not all of it is to be tried.
 const LONG: usize = 8192;
@@ -125,7 +125,10 @@ fn prop_damage_under_an_open_database_is_detected_or_harmless() {
         .into_iter()
         .collect();
     let mut told = 0;
-    for _ in 0..rounds(150) {
+    for round in 0.. {
+        if ends(round, 150, || told > 0) {
+            break;
+        }
         let (of, page) = pages[random.below(pages.len() as u64) as usize];
         let (at, bit) = place(&mut random);
         told += u32::from(aged.flip(page, at, bit).unwrap_or_else(|what| {
@@ -134,7 +137,11 @@ fn prop_damage_under_an_open_database_is_detected_or_harmless() {
     }
     eprintln!("{told} were told");
     assert_eq!(aged.look(), Ok(false), "nothing is left of it");
-    assert!(told > 0, "nothing was read from the disk");
+    // One alone may be harmless.
+    assert!(
+        told > 0 || rounds(150) < 150,
+        "nothing was read from the disk"
+    );
 }
 
 #[test]
@@ -142,7 +149,10 @@ fn prop_bytes_that_nobody_wrote_under_an_open_database_end_in_no_panic() {
     let first = first_seed();
     eprintln!("VELLUM_SEED={first}");
     let mut told = 0;
-    for round in 0..rounds(40) {
+    for round in 0.. {
+        if ends(round, 40, || told > 0) {
+            break;
+        }
         let seed = first.wrapping_add(round);
         let tried = in_time(move || {
             let aged = Aged::make().map_err(|error| error.to_string())?;
@@ -155,7 +165,7 @@ fn prop_bytes_that_nobody_wrote_under_an_open_database_end_in_no_panic() {
     eprintln!("{told} errors");
     // One alone may be harmless.
     assert!(
-        told > 0 || rounds(40) < 10,
+        told > 0 || rounds(40) < 40,
         "nothing was read from the disk"
     );
 }

@@ -13,8 +13,8 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-/// How many rounds a random test runs, and the seed of the first; round `n` runs with seed + n.
-pub use vellum_base::replay::{rounds, seed as first_seed};
+/// How many rounds a random test runs, when it ends that is to meet certain cases, and the seed of the first round; round `n` runs with seed + n.
+pub use vellum_base::replay::{ends, rounds, seed as first_seed};
 
 /// Makes a subject on an empty store.
 pub type Make<'a> = &'a dyn Fn() -> Box<dyn Subject>;

@@ -3,7 +3,7 @@
 use vellum::{Config, Experiment};
 use vellum_io::SimulatedDirectory;
 use vellum_model::engine::{EngineSubject, Happened};
-use vellum_model::run::{Outcome, first_seed, rounds};
+use vellum_model::run::{Outcome, ends, first_seed, rounds};
 use vellum_model::{Profile, Subject, run_history};
 
 /// Settings that follow from a number: page sizes, pools of a few pages, tiny logs.
@@ -68,22 +68,34 @@ fn run_on(
     let (first, mut all) = (first_seed(), Outcome::default());
     eprintln!("VELLUM_SEED={first}");
     for seed in (0..rounds(default_rounds)).map(|round| first.wrapping_add(round)) {
-        let mut config = config(seed);
-        set(&mut config, seed);
-        let mut profile = profile(&config);
-        adapt(&mut profile);
-        let make = || -> Box<dyn Subject> {
-            let disk = SimulatedDirectory::new();
-            let subject = EngineSubject::open(&disk, &config).expect("an empty disk");
-            Box::new(finish(subject))
-        };
-        match run_history(seed, steps, &profile, test, &make) {
-            Ok(outcome) => all.add(&outcome),
-            Err(failure) => panic!("{config:?}\n{failure:?}"),
-        }
+        all.add(&run_one(test, seed, steps, &adapt, &set, &finish));
     }
     eprintln!("{all:?}");
     all
+}
+
+/// One history, that of the seed.
+fn run_one(
+    test: &str,
+    seed: u64,
+    steps: usize,
+    adapt: impl Fn(&mut Profile),
+    set: impl Fn(&mut Config, u64),
+    finish: impl Fn(EngineSubject) -> EngineSubject,
+) -> Outcome {
+    let mut config = config(seed);
+    set(&mut config, seed);
+    let mut profile = profile(&config);
+    adapt(&mut profile);
+    let make = || -> Box<dyn Subject> {
+        let disk = SimulatedDirectory::new();
+        let subject = EngineSubject::open(&disk, &config).expect("an empty disk");
+        Box::new(finish(subject))
+    };
+    match run_history(seed, steps, &profile, test, &make) {
+        Ok(outcome) => outcome,
+        Err(failure) => panic!("{config:?}\n{failure:?}"),
+    }
 }
 
 #[test]
@@ -182,34 +194,47 @@ const VARIANTS: [Experiment; 7] = [
     Experiment::FULL,
 ];
 
-/// So many that something is buried in one of them, whatever the seed: in twelve it once was not.
+/// So many that something is buried in one of them under most seeds: in twelve it once was not.
 const VARIANT_ROUNDS: u64 = 40;
 
 /// Each variant with and without promotion, in pools of a few pages, under as many snapshots as there are slots: the answers are the same,
 /// and a part did something where it is on, and nothing where it is off.
 #[test]
 fn prop_engine_answers_like_the_model_in_every_variant_of_the_version_store() {
+    let first = first_seed();
+    eprintln!("VELLUM_SEED={first}");
     for variant in VARIANTS {
         let happened = [Happened::default(), Happened::default()];
-        for (promotes, happened) in [false, true].into_iter().zip(&happened) {
-            run_on(
-                "prop_engine_answers_like_the_model_in_every_variant",
-                VARIANT_ROUNDS,
-                600,
-                |profile| {
-                    (profile.power_cuts, profile.reopens) = (false, false);
-                    profile.classes = true;
-                    // Of the rest, whose rows are many, more are deleted.
-                    profile.hot = profile.page_size == 4096;
-                },
-                |config, seed| {
-                    *config = config.clone().experiment(variant);
-                    config.slots_max = 16;
-                    config.versions.fat_updates = [Some(0), Some(2)][(seed % 2) as usize];
-                    config.promote_after_ticks = if promotes { 5 } else { u64::MAX };
-                },
-                |subject| subject.counting(happened),
-            );
+        let came = || {
+            let [without, with] = happened.each_ref().map(Happened::counts);
+            with.promotions > 0
+                && (without.moved + with.moved > 0 || !variant.graveyard)
+                && (without.fat + with.fat > 0 || !variant.fat)
+        };
+        for round in 0.. {
+            if ends(round, VARIANT_ROUNDS, came) {
+                break;
+            }
+            for (promotes, happened) in [false, true].into_iter().zip(&happened) {
+                run_one(
+                    "prop_engine_answers_like_the_model_in_every_variant",
+                    first.wrapping_add(round),
+                    600,
+                    |profile| {
+                        (profile.power_cuts, profile.reopens) = (false, false);
+                        profile.classes = true;
+                        // Of the rest, whose rows are many, more are deleted.
+                        profile.hot = profile.page_size == 4096;
+                    },
+                    |config, seed| {
+                        *config = config.clone().experiment(variant);
+                        config.slots_max = 16;
+                        config.versions.fat_updates = [Some(0), Some(2)][(seed % 2) as usize];
+                        config.promote_after_ticks = if promotes { 5 } else { u64::MAX };
+                    },
+                    |subject| subject.counting(happened),
+                );
+            }
         }
         if rounds(VARIANT_ROUNDS) < VARIANT_ROUNDS {
             // One history that is replayed need not hold everything.

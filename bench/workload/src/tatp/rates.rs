@@ -19,8 +19,8 @@
 use super::Kind;
 use super::input::Choice;
 
-/// Standard deviations that are taken for chance: one run in a million is wrongly blamed.
-const DEVIATIONS: f64 = 5.0;
+/// Standard deviations that are taken for chance: one run in a hundred million is wrongly blamed.
+const DEVIATIONS: f64 = 6.0;
 
 /// The least and the largest share of a kind that succeeds.
 pub const fn expected(kind: Kind) -> (f64, f64) {

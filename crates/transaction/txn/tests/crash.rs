@@ -200,11 +200,17 @@ fn state_has(state: &BTreeMap<u64, u64>, ledger: &Ledger, ts: Timestamp) -> bool
 
 #[test]
 fn crash_r6_r7_r8_every_cut_of_a_workload_recovers_to_a_prefix_of_commits() {
-    let seed = store::seed("crash_r6_r7_r8");
-    let whole = SimulatedDirectory::new();
-    live(&whole, seed, None);
-    let calls = whole.mutating_calls();
-    assert!(calls > 20, "the workload flushes");
+    // A seed whose workload hardly flushes gives its place to the next: opening alone makes 15 calls.
+    let first = store::seed("crash_r6_r7_r8");
+    let mut tried = (0..20).map(|more| {
+        let (seed, whole) = (first.wrapping_add(more), SimulatedDirectory::new());
+        live(&whole, seed, None);
+        (seed, whole.mutating_calls())
+    });
+    let (seed, calls) = tried
+        .find(|(_, calls)| *calls > 20)
+        .expect("a workload flushes");
+    eprintln!("{calls} calls with seed {seed}");
     let mut random = Random::new(seed ^ 1);
     for call in 0..calls {
         let disk = SimulatedDirectory::new();

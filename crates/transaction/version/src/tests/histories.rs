@@ -12,6 +12,7 @@ use std::panic::AssertUnwindSafe;
 use vellum_base::SlotId;
 use vellum_base::planted::Bug;
 use vellum_base::random::Random;
+use vellum_base::replay;
 use vellum_btree::Tree;
 use vellum_gc::Budget;
 use vellum_metrics::Counter;
@@ -348,31 +349,36 @@ fn history_with(
 #[test]
 fn prop_snapshots_of_all_ages_see_what_they_saw_while_deleted_rows_move_and_go() {
     let first = seed("prop_snapshots_of_all_ages");
-    let rounds = vellum_base::replay::rounds(ROUNDS);
+    let parts = [
+        |it: &Parts| it.graveyard,
+        |it: &Parts| it.shortcuts,
+        |it: &Parts| it.promotes,
+        |it: &Parts| it.readers > Parts::FIRST.readers,
+    ];
+    let all_happened = |all: &Happened| {
+        ![all.buried, all.fat, all.swept, all.promotions].contains(&0) && all.readers > 8
+    };
+    let all_drawn = |drawn: &[Parts]| {
+        let mixed = |part: fn(&Parts) -> bool| drawn.iter().any(part) && !drawn.iter().all(part);
+        parts.into_iter().all(mixed)
+    };
     let (mut all, mut drawn) = (Happened::default(), Vec::new());
-    for round in 0..rounds {
+    for round in 0.. {
+        if replay::ends(round, ROUNDS, || all_happened(&all) && all_drawn(&drawn)) {
+            break;
+        }
         let seed = first.wrapping_add(round);
         let parts = parts_of(seed);
         all.add(&history(seed, None, parts));
         drawn.push(parts);
     }
-    if rounds < ROUNDS {
+    println!("{all:?}");
+    if replay::rounds(ROUNDS) < ROUNDS {
         // One history that is replayed need not hold everything.
         return;
     }
-    let happened = [all.buried, all.fat, all.swept, all.promotions];
-    assert!(!happened.contains(&0) && all.readers > 8, "{all:?}");
-    for part in [
-        |it: &Parts| it.graveyard,
-        |it: &Parts| it.shortcuts,
-        |it: &Parts| it.promotes,
-        |it: &Parts| it.readers > Parts::FIRST.readers,
-    ] {
-        assert!(
-            drawn.iter().any(part) && !drawn.iter().all(part),
-            "{drawn:?}"
-        );
-    }
+    assert!(all_happened(&all), "{all:?}");
+    assert!(all_drawn(&drawn), "{drawn:?}");
 }
 
 /// Symptom: an old snapshot met `Corruption` of a fat row. Cause: a row was to turn fat, full copies of its chain were rewritten
