@@ -72,6 +72,12 @@ conforms!(
     1
 );
 conforms!(fjall_conforms, "fjall", vellum_peers::fjall::FjallEngine);
+conforms!(
+    fjall_conforms_where_it_has_one_writer,
+    "fjall",
+    vellum_peers::fjall::FjallEngine,
+    1
+);
 conforms!(lmdb_conforms, "lmdb", lmdb::BySystemCalls);
 conforms!(lmdb_conforms_in_its_map, "lmdb", lmdb::InTheMap);
 conforms!(
