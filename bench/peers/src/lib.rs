@@ -10,7 +10,7 @@
 //! | engine | writers | `async`: a kill of the process loses | and a power loss | memory |
 //! | --- | --- | --- | --- | --- |
 //! | Vellum | any number, first to write wins (snapshot) | the last 50 ms | the last 50 ms | pool as given |
-//! | RocksDB | any number, first to write wins, the others wait (snapshot); sorted loads go past transactions | the last 50 ms: `manual_wal_flush`, and a thread that flushes and syncs | the last 50 ms | block cache as given, write buffers beside it; a transaction's writes until its end |
+//! | RocksDB | any number, first to write wins, the others wait (snapshot); sorted loads go past transactions and the log | the last 50 ms: `manual_wal_flush`, and a thread that flushes and syncs | the last 50 ms | block cache as given, write buffers beside it; a transaction's writes until its end |
 //! | fjall | any number, first to commit wins (serializable); where one client writes, one at a time; sorted loads go past transactions | the last 50 ms: `manual_journal_persist`, and a thread that syncs | the last 50 ms | block cache as given, write buffers beside it |
 //! | redb | one at a time, the others wait | the last second: a commit a second is durable | the last second | cache as given |
 //! | WiredTiger | any number, first to write wins (snapshot); sorted loads into untouched tables go past transactions | a moment: the log is written behind the commits | up to its checkpoint, a minute | cache as given, of which a transaction's changes may take a fraction; the kernel's beside it |

@@ -3,12 +3,15 @@
 //!
 //! Rows are locked as they are written, and read where the block or the memtable has them: nothing is copied. A sorted load
 //! goes past the transaction, in batches: inside it would be held in memory until the commit, sorted by a list, with the locks of
-//! all its rows. A batch locks its rows, too, while it is written. They are there one batch after the other, whatever becomes of
-//! the transaction: a load that was interrupted leaves rows, and may be done again over them.
+//! all its rows. A batch locks its rows, too, while it is written. Batches are in no log; what they have left in the write buffers is
+//! written to the table's files at the load's end, before the transaction that asked for it can commit. They are there one batch after
+//! the other, whatever becomes of the transaction: a load that was interrupted leaves rows, and may be done again over them.
 //!
 //! In `async` commits leave the log in the process's memory, and a thread writes and syncs it behind them.
 //!
-//! Not here: ingestion of finished files, which the crate does not have for databases with transactions.
+//! Not here: ingestion of finished files, which the crate does not have for databases with transactions. `prefetch`: what a transaction asks by
+//! MultiGet is a Get for each key in RocksDB itself (its batched form is a database's without transactions), which copies the rows besides, and they are asked for
+//! once more behind it.
 
 use crate::background::{Background, INTERVAL};
 use crate::{PeerSettings, no_transaction};
@@ -249,7 +252,10 @@ impl Engine for RocksdbEngine {
                     "filters",
                     format!("{FILTER_BITS} bits a key, {BUFFER_FILTER} of a write buffer"),
                 ),
-                ("loads", "in batches beside the transaction".to_owned()),
+                (
+                    "loads",
+                    "in batches beside the transaction and its log, on disk at their end".to_owned(),
+                ),
             ],
         )
     }
@@ -438,20 +444,20 @@ impl Session for RocksdbSession<'_> {
         let (mut key, mut value, mut rows) = (Vec::new(), Vec::new(), 0);
         let (database, family) = (&self.engine.database, self.families[table.position()]);
         let mut batch = WriteBatchWithTransaction::<true>::new();
-        let unsynced = WriteOptions::default();
+        let mut unlogged = WriteOptions::default();
+        unlogged.disable_wal(true);
         while next(&mut key, &mut value) {
             batch.put_cf(family, &key, &value);
             rows += 1;
             if batch.size_in_bytes() >= LOAD_BYTES {
                 database
-                    .write_opt(std::mem::take(&mut batch), &unsynced)
+                    .write_opt(std::mem::take(&mut batch), &unlogged)
                     .map_err(failed)?;
             }
         }
-        database.write_opt(batch, &unsynced).map_err(failed)?;
-        if self.engine.sync {
-            database.flush_wal(true).map_err(failed)?;
-        }
+        database.write_opt(batch, &unlogged).map_err(failed)?;
+        // Durable, in `async`, too: what is in no log is lost by a kill until it is in a file, and commits behind it are not.
+        database.flush_cf(family).map_err(failed)?;
         Ok(rows)
     }
 }
