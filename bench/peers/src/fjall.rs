@@ -12,6 +12,7 @@
 
 use crate::background::{Background, INTERVAL};
 use crate::{PeerSettings, no_transaction};
+use fjall::compaction::Leveled;
 use fjall::config::{CompressionPolicy, HashRatioPolicy};
 use fjall::{
     Database, Keyspace, KeyspaceCreateOptions, OptimisticTxDatabase, OptimisticTxKeyspace,
@@ -20,6 +21,7 @@ use fjall::{
 };
 use std::fmt;
 use std::ops::{Bound, Range};
+use std::sync::Arc;
 use vellum_workload::engine::{
     Description, Direction, Engine, EngineError, Result, Session, Statistics, Table, TableSpec,
     Terms, TxOptions,
@@ -27,6 +29,11 @@ use vellum_workload::engine::{
 
 /// Buckets of a block's hash for each row of it: as many as RocksDB's blocks have (4 of 3).
 const HASHES: f32 = 1.33;
+
+/// Bytes of a write buffer of a queue, and tables of its first level that are compacted: who looks for the first row goes past all that was deleted
+/// since.
+const QUEUE_BUFFER_BYTES: u64 = 1 << 16;
+const QUEUE_TABLES: u8 = 1;
 
 /// Who may write, and the tables as he has them.
 enum Writers {
@@ -108,10 +115,17 @@ impl FjallEngine {
 }
 
 /// How a table is made.
-fn options() -> KeyspaceCreateOptions {
-    KeyspaceCreateOptions::default()
+fn options(table: &TableSpec) -> KeyspaceCreateOptions {
+    let options = KeyspaceCreateOptions::default()
         .data_block_compression_policy(CompressionPolicy::disabled())
-        .data_block_hash_ratio_policy(HashRatioPolicy::all(HASHES))
+        .data_block_hash_ratio_policy(HashRatioPolicy::all(HASHES));
+    if !table.is_queue {
+        return options;
+    }
+    let compaction = Leveled::default().with_l0_threshold(QUEUE_TABLES);
+    options
+        .max_memtable_size(QUEUE_BUFFER_BYTES)
+        .compaction_strategy(Arc::new(compaction))
 }
 
 impl Engine for FjallEngine {
@@ -122,7 +136,7 @@ impl Engine for FjallEngine {
             ($database:ident) => {
                 tables
                     .iter()
-                    .map(|spec| $database.keyspace(spec.name, options))
+                    .map(|spec| $database.keyspace(spec.name, || options(spec)))
                     .collect::<std::result::Result<_, _>>()
                     .map_err(failed)?
             };
@@ -187,6 +201,12 @@ impl Engine for FjallEngine {
                 ("log", "as it sets it (512 MiB of journals)".to_owned()),
                 ("compression", "none".to_owned()),
                 ("hashes", format!("of blocks, {HASHES} buckets a row")),
+                (
+                    "queues",
+                    format!(
+                        "write buffers of {QUEUE_BUFFER_BYTES} bytes, compacted from {QUEUE_TABLES} table on"
+                    ),
+                ),
                 (
                     "loads",
                     "ingested beside the transaction, on disk at their end".to_owned(),

@@ -42,6 +42,13 @@ const BLOCK_BYTES: usize = 4096;
 /// Bytes of a load that are written at a time.
 const LOAD_BYTES: usize = 1 << 20;
 
+/// Bytes of a write buffer of a queue, the smallest that RocksDB takes: who looks for the first row goes past all that was deleted since the
+/// buffer was written and its file compacted.
+const QUEUE_BUFFER_BYTES: usize = 1 << 16;
+/// A file of a queue is compacted that has so many deletions among so many rows one after the other.
+const QUEUE_DELETIONS: usize = 32;
+const QUEUE_WINDOW: usize = 128;
+
 type Database = TransactionDB<SingleThreaded>;
 
 /// An open database.
@@ -156,6 +163,16 @@ fn options(settings: &PeerSettings) -> Options {
     options
 }
 
+/// Those of a table.
+fn of_table(options: &Options, table: &TableSpec) -> Options {
+    let mut options = options.clone();
+    if table.is_queue {
+        options.set_write_buffer_size(QUEUE_BUFFER_BYTES);
+        options.add_compact_on_deletion_collector_factory(QUEUE_WINDOW, QUEUE_DELETIONS, 0.0);
+    }
+    options
+}
+
 impl Engine for RocksdbEngine {
     type Session<'e> = RocksdbSession<'e>;
 
@@ -167,7 +184,7 @@ impl Engine for RocksdbEngine {
         for spec in tables {
             if database.cf_handle(spec.name).is_none() {
                 database
-                    .create_cf(spec.name, &self.options)
+                    .create_cf(spec.name, &of_table(&self.options, spec))
                     .map_err(failed)?;
             }
         }
@@ -253,8 +270,15 @@ impl Engine for RocksdbEngine {
                     format!("{FILTER_BITS} bits a key, {BUFFER_FILTER} of a write buffer"),
                 ),
                 (
+                    "queues",
+                    format!(
+                        "write buffers of {QUEUE_BUFFER_BYTES} bytes, files compacted with {QUEUE_DELETIONS} deletions of {QUEUE_WINDOW} rows"
+                    ),
+                ),
+                (
                     "loads",
-                    "in batches beside the transaction and its log, on disk at their end".to_owned(),
+                    "in batches beside the transaction and its log, on disk at their end"
+                        .to_owned(),
                 ),
             ],
         )
