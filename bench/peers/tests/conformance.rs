@@ -29,6 +29,37 @@ mod lmdb {
     }
 }
 
+/// canopydb in both ways.
+#[cfg(feature = "canopydb")]
+mod canopydb {
+    use vellum_peers::PeerSettings;
+    use vellum_peers::canopydb::{CanopydbEngine, Log};
+    use vellum_workload::engine::Result;
+
+    pub struct Logged;
+    pub struct Unlogged;
+
+    impl Logged {
+        pub fn open(settings: &PeerSettings) -> Result<CanopydbEngine> {
+            CanopydbEngine::open(settings, Log::Written)
+        }
+    }
+
+    impl Unlogged {
+        /// As in `async`: it has nothing else.
+        pub fn open(settings: &PeerSettings) -> Result<CanopydbEngine> {
+            let sync = false;
+            CanopydbEngine::open(
+                &PeerSettings {
+                    sync,
+                    ..settings.clone()
+                },
+                Log::Omitted,
+            )
+        }
+    }
+}
+
 /// Makes a test of a peer, in both durabilities; as an engine that so many clients at a time write to, where that makes a difference.
 macro_rules! conforms {
     ($name:ident, $feature:literal, $engine:path) => {
@@ -59,17 +90,18 @@ macro_rules! conforms {
     };
 }
 
-conforms!(
-    canopydb_conforms,
-    "canopydb",
-    vellum_peers::canopydb::CanopydbEngine
-);
+conforms!(canopydb_conforms, "canopydb", canopydb::Logged);
 // It is told of one, and waits where there are two all the same.
 conforms!(
     canopydb_conforms_where_writers_are_exclusive,
     "canopydb",
-    vellum_peers::canopydb::CanopydbEngine,
+    canopydb::Logged,
     1
+);
+conforms!(
+    canopydb_conforms_without_its_log,
+    "canopydb",
+    canopydb::Unlogged
 );
 conforms!(fjall_conforms, "fjall", vellum_peers::fjall::FjallEngine);
 conforms!(
