@@ -178,7 +178,7 @@ impl Engine for CanopydbEngine {
         };
         Description::new(
             name,
-            "0.2",
+            env!("VELLUM_VERSION_CANOPYDB"),
             Terms {
                 isolation: isolation.to_owned(),
                 durability,

@@ -186,7 +186,7 @@ impl Engine for FjallEngine {
         };
         Description::new(
             "fjall",
-            "3.1",
+            env!("VELLUM_VERSION_FJALL"),
             Terms {
                 isolation: isolation.to_owned(),
                 durability,

@@ -5,6 +5,7 @@
 use std::io::Write;
 use vellum_peers::PeerSettings;
 use vellum_workload::conformance::check;
+use vellum_workload::engine::Engine;
 
 /// LMDB in both ways, opened as the others are.
 #[cfg(feature = "lmdb")]
@@ -85,6 +86,16 @@ macro_rules! conforms {
                     writers: $writers,
                 };
                 check(|| <$engine>::open(&settings).unwrap());
+                let engine = <$engine>::open(&settings).unwrap();
+                // PostgreSQL's has two numbers and the distribution's words.
+                let version = engine.describe().version;
+                let numbers = version
+                    .split('.')
+                    .filter(|part| part.parse::<u32>().is_ok());
+                assert!(
+                    numbers.count() == 3 || $feature == "postgresql",
+                    "{version}"
+                );
             }
         }
     };
