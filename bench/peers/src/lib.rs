@@ -16,7 +16,7 @@
 //! | WiredTiger | any number, first to write wins (snapshot); sorted loads into untouched tables go past transactions | a moment: the log is written behind the commits | up to its checkpoint, a minute | cache as given, of which a transaction's changes may take a fraction; the kernel's beside it |
 //! | PostgreSQL | any number, first to write wins, the others wait (snapshot) | `synchronous_commit=off`: 0.6 seconds, of its own processes | the same | `shared_buffers` as given, the kernel's cache beside it |
 //! | canopydb | any number, first to commit wins (snapshot); one alone has an exclusive transaction | nothing: a system call a commit (as `canopydb-nowal`, without its log: the last second, and what a checkpoint is writing) | the last second (the same) | page cache as given, changed pages beside it |
-//! | SQLite | one at a time, the others wait | nothing: a system call a commit | since its checkpoint (`synchronous=NORMAL`) | page cache as given, one a session |
+//! | SQLite | one at a time, the others wait | nothing: a system call a commit | since its checkpoint (`synchronous=NORMAL`) | the file mapped as far as given (2 GiB at most), and of each session that uses them as many bytes of pages in the log or changed |
 //! | LMDB | one at a time, the others wait | nothing: a system call a commit (as `lmdb-writemap`: none, the map is the kernel's) | since the kernel wrote, and may damage the file (`MDB_NOSYNC`) | the kernel's, unbounded |
 //!
 //! The last three pay system calls for what nobody asked: SQLite has no way to leave a commit in the process, LMDB writes in its map or by system calls,
