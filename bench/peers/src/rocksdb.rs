@@ -11,7 +11,8 @@
 //!
 //! Not here: ingestion of finished files, which the crate does not have for databases with transactions. `prefetch`: what a transaction asks by
 //! MultiGet is a Get for each key in RocksDB itself (its batched form is a database's without transactions), which copies the rows besides, and they are asked for
-//! once more behind it.
+//! once more behind it. Ten rows in memory take 26 µs by Gets, 23 by MultiGet, and 40 by both, of a program of its own; a place to keep its copies in would take
+//! what is between the first two.
 
 use crate::background::{Background, INTERVAL};
 use crate::{PeerSettings, no_transaction};
