@@ -9,6 +9,8 @@ use std::collections::BTreeSet;
 use std::io::Write;
 use std::marker::PhantomData;
 use vellum_peers::PeerSettings;
+#[cfg(feature = "canopydb")]
+use vellum_peers::canopydb::{CanopydbEngine, Log};
 #[cfg(feature = "lmdb")]
 use vellum_peers::lmdb::{LmdbEngine, Writes};
 use vellum_workload::engine::{Engine, Result as EngineResult};
@@ -22,6 +24,8 @@ pub enum EngineName {
     Vellum,
     /// canopydb: a copy-on-write tree behind a log
     Canopydb,
+    /// canopydb without its log: a kill takes what is behind its last checkpoint
+    CanopydbNowal,
     /// fjall: log-structured merge trees
     Fjall,
     /// LMDB
@@ -46,6 +50,7 @@ impl EngineName {
         match self {
             Self::Vellum => "vellum",
             Self::Canopydb => "canopydb",
+            Self::CanopydbNowal => "canopydb-nowal",
             Self::Fjall => "fjall",
             Self::Lmdb => "lmdb",
             Self::LmdbWritemap => "lmdb-writemap",
@@ -60,6 +65,7 @@ impl EngineName {
     /// Name of the feature that builds it.
     pub const fn feature(self) -> &'static str {
         match self {
+            Self::CanopydbNowal => Self::Canopydb.name(),
             Self::LmdbWritemap => Self::Lmdb.name(),
             _ => self.name(),
         }
@@ -86,6 +92,11 @@ impl EngineName {
         let (name, common) = (self.name(), workload.common());
         if self == Self::Vellum {
             return Ok(());
+        }
+        if self == Self::CanopydbNowal && workload.settings().durability == Durability::Sync {
+            return Err(format!(
+                "{name} has no log, so nobody can wait for a commit: --durability async, or canopydb"
+            ));
         }
         if !self.is_built() {
             return Err(format!(
@@ -215,7 +226,14 @@ pub(crate) fn measure_on<E: Engine>(
         EngineName::Canopydb => measure_workload(
             engine,
             workload,
-            |settings: &Settings| vellum_peers::canopydb::CanopydbEngine::open(&peer(settings)),
+            |settings: &Settings| CanopydbEngine::open(&peer(settings), Log::Written),
+            lines,
+        ),
+        #[cfg(feature = "canopydb")]
+        EngineName::CanopydbNowal => measure_workload(
+            engine,
+            workload,
+            |settings: &Settings| CanopydbEngine::open(&peer(settings), Log::Omitted),
             lines,
         ),
         #[cfg(feature = "fjall")]

@@ -15,7 +15,16 @@ use vellum_workload::engine::{
     Terms, TxOptions,
 };
 
-/// How much of the last commits a crash of the machine may cost in `async`.
+/// What becomes of commits.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Log {
+    /// They go to a log.
+    Written,
+    /// They stay in the process's memory until the next checkpoint: no system call a commit. In `async` only, since none can be waited for.
+    Omitted,
+}
+
+/// How much of the last commits a crash of the machine may cost in `async`; without a log, of the process, too.
 const SYNC_INTERVAL: Duration = Duration::from_secs(1);
 
 type Trees<'t> = Vec<Option<Tree<'t>>>;
@@ -41,6 +50,7 @@ pub struct CanopydbEngine {
     database: Database,
     tables: Vec<&'static str>,
     sync: bool,
+    log: Log,
     /// Several clients write.
     concurrent: bool,
     memory_bytes: u64,
@@ -63,8 +73,8 @@ impl CanopydbEngine {
     /// Opens or creates the database.
     ///
     /// # Errors
-    /// What canopydb reports.
-    pub fn open(settings: &PeerSettings) -> Result<Self> {
+    /// What canopydb reports, which wants a log for commits that are waited for.
+    pub fn open(settings: &PeerSettings, log: Log) -> Result<Self> {
         let mut environment = EnvOptions::new(&settings.data);
         environment.page_cache_size = settings.memory_bytes as usize;
         if !settings.sync {
@@ -72,10 +82,17 @@ impl CanopydbEngine {
         }
         let mut options = DbOptions::new();
         options.default_commit_sync = settings.sync;
+        if log == Log::Omitted {
+            options.use_wal = false;
+            options.checkpoint_interval = SYNC_INTERVAL;
+            // Who closes the database loses nothing.
+            options.checkpoint_db_on_drop = true;
+        }
         Ok(Self {
             database: Database::with_options(environment, options).map_err(failed)?,
             tables: Vec::new(),
             sync: settings.sync,
+            log,
             concurrent: settings.writers > 1,
             memory_bytes: settings.memory_bytes,
         })
@@ -92,7 +109,14 @@ impl Engine for CanopydbEngine {
                 .get_or_create_tree(spec.name.as_bytes())
                 .map_err(failed)?;
         }
-        writer.commit_with(true).map_err(failed)?;
+        match self.log {
+            Log::Written => writer.commit_with(true).map(drop).map_err(failed)?,
+            // Nobody can wait for a commit, but for a checkpoint behind it.
+            Log::Omitted => {
+                writer.commit().map_err(failed)?;
+                self.database.checkpoint().map_err(failed)?;
+            }
+        }
         self.tables = tables.iter().map(|spec| spec.name).collect();
         Ok(())
     }
@@ -123,14 +147,29 @@ impl Engine for CanopydbEngine {
     }
 
     fn describe(&self) -> Description {
-        let (durability, lost) = match self.sync {
-            true => ("commits are synced".to_owned(), "nothing".to_owned()),
-            false => (
+        let nothing = || "nothing".to_owned();
+        let last = || format!("commits of the last {SYNC_INTERVAL:?}");
+        let unwritten = || last() + ", and those that the checkpoint under way is writing";
+        let (durability, killed, lost) = match (self.log, self.sync) {
+            (Log::Omitted, _) => (
+                format!(
+                    "use_wal = false: commits are in the process's memory, a checkpoint every {SYNC_INTERVAL:?}"
+                ),
+                unwritten(),
+                unwritten(),
+            ),
+            (Log::Written, true) => ("commits are synced".to_owned(), nothing(), nothing()),
+            (Log::Written, false) => (
                 format!(
                     "commits are in the kernel's memory, their log is synced every {SYNC_INTERVAL:?}"
                 ),
-                format!("commits of the last {SYNC_INTERVAL:?}"),
+                nothing(),
+                last(),
             ),
+        };
+        let name = match self.log {
+            Log::Written => "canopydb",
+            Log::Omitted => "canopydb-nowal",
         };
         let isolation = if self.concurrent {
             "snapshot, first to commit wins"
@@ -138,12 +177,12 @@ impl Engine for CanopydbEngine {
             "serializable, the one writer's transactions are exclusive"
         };
         Description::new(
-            "canopydb",
-            "0.2",
+            name,
+            env!("VELLUM_VERSION_CANOPYDB"),
             Terms {
                 isolation: isolation.to_owned(),
                 durability,
-                lost_by_kill: "nothing".to_owned(),
+                lost_by_kill: killed,
                 lost_by_power_loss: lost,
                 memory: format!(
                     "{} bytes of pages, and changed ones until the next checkpoint as it sets them",

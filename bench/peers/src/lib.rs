@@ -10,16 +10,17 @@
 //! | engine | writers | `async`: a kill of the process loses | and a power loss | memory |
 //! | --- | --- | --- | --- | --- |
 //! | Vellum | any number, first to write wins (snapshot) | the last 50 ms | the last 50 ms | pool as given |
-//! | RocksDB | any number, first to write wins, the others wait (snapshot); sorted loads go past transactions | the last 50 ms: `manual_wal_flush`, and a thread that flushes and syncs | the last 50 ms | block cache as given, write buffers beside it; a transaction's writes until its end |
-//! | fjall | any number, first to commit wins (serializable); sorted loads go past transactions | the last 50 ms: `manual_journal_persist`, and a thread that syncs | the last 50 ms | block cache as given, write buffers beside it |
+//! | RocksDB | any number, first to write wins, the others wait (snapshot); sorted loads go past transactions and the log | the last 50 ms: `manual_wal_flush`, and a thread that flushes and syncs | the last 50 ms | block cache as given, write buffers beside it; a transaction's writes until its end |
+//! | fjall | any number, first to commit wins (serializable); where one client writes, one at a time; sorted loads go past transactions | the last 50 ms: `manual_journal_persist`, and a thread that syncs | the last 50 ms | block cache as given, write buffers beside it |
 //! | redb | one at a time, the others wait | the last second: a commit a second is durable | the last second | cache as given |
 //! | WiredTiger | any number, first to write wins (snapshot); sorted loads into untouched tables go past transactions | a moment: the log is written behind the commits | up to its checkpoint, a minute | cache as given, of which a transaction's changes may take a fraction; the kernel's beside it |
 //! | PostgreSQL | any number, first to write wins, the others wait (snapshot) | `synchronous_commit=off`: 0.6 seconds, of its own processes | the same | `shared_buffers` as given, the kernel's cache beside it |
-//! | canopydb | any number, first to commit wins (snapshot); one alone has an exclusive transaction | nothing: a system call a commit | the last second | page cache as given, changed pages beside it |
-//! | SQLite | one at a time, the others wait | nothing: a system call a commit | since its checkpoint (`synchronous=NORMAL`) | page cache as given, one a session |
+//! | canopydb | any number, first to commit wins (snapshot); one alone has an exclusive transaction | nothing: a system call a commit (as `canopydb-nowal`, without its log: the last second, and what a checkpoint is writing) | the last second (the same) | page cache as given, changed pages beside it |
+//! | SQLite | one at a time, the others wait | nothing: a system call a commit | since its checkpoint (`synchronous=NORMAL`) | the file mapped as far as given (2 GiB at most), and of each session that uses them as many bytes of pages in the log or changed |
 //! | LMDB | one at a time, the others wait | nothing: a system call a commit (as `lmdb-writemap`: none, the map is the kernel's) | since the kernel wrote, and may damage the file (`MDB_NOSYNC`) | the kernel's, unbounded |
 //!
-//! The last three pay system calls for what nobody asked: LMDB and SQLite have no way to leave a commit in the process, canopydb neither.
+//! The last three pay system calls for what nobody asked: SQLite has no way to leave a commit in the process, LMDB writes in its map or by system calls,
+//! canopydb's log is written at each commit. What leaves that out is an engine of its own.
 
 // LMDB and WiredTiger are called as the C that they are.
 #![cfg_attr(

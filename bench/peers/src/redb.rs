@@ -159,7 +159,7 @@ impl Engine for RedbEngine {
         };
         Description::new(
             "redb",
-            "4.6",
+            env!("VELLUM_VERSION_REDB"),
             Terms {
                 isolation: "serializable, one writer at a time".to_owned(),
                 durability,

@@ -1,6 +1,7 @@
 //! SQLite in WAL mode: a table without row ids for each table of a workload. One writer at a time; readers wait for nobody.
 //!
-//! A session is a connection with a page cache of its own, a share of the memory. Statements are prepared once a session.
+//! A session is a connection. It reads the file in a map, which is the kernel's memory and that of all sessions; a page cache of its own holds what
+//! stands in the log, and what it changes. Nothing is shared out: a session that does nothing has no pages. Statements are prepared once a session.
 //!
 //! `async` is `synchronous=NORMAL`: its log is synced by checkpoints only, which keep the database whole after a power loss, as all that is
 //! compared with it is; `OFF` would not.
@@ -131,10 +132,11 @@ impl SqliteEngine {
     fn connect(&self) -> Result<Connection> {
         let connection = Connection::open(self.path()).map_err(failed)?;
         connection.busy_timeout(WAIT).map_err(failed)?;
-        let kib = self.settings.memory_bytes / 1024 / (self.settings.sessions as u64).max(1);
+        let bytes = self.settings.memory_bytes;
+        let kib = bytes / 1024;
         let synchronous = self.synchronous();
         let settings = format!(
-            "PRAGMA journal_mode = WAL; PRAGMA synchronous = {synchronous}; PRAGMA cache_size = -{kib}; \
+            "PRAGMA journal_mode = WAL; PRAGMA synchronous = {synchronous}; PRAGMA cache_size = -{kib}; PRAGMA mmap_size = {bytes}; \
              PRAGMA wal_autocheckpoint = {LOG_PAGES};"
         );
         connection.execute_batch(&settings).map_err(failed)?;
@@ -212,8 +214,8 @@ impl Engine for SqliteEngine {
                 lost_by_kill: "nothing".to_owned(),
                 lost_by_power_loss: lost.to_owned(),
                 memory: format!(
-                    "{} bytes, shared out to {} connections",
-                    self.settings.memory_bytes, self.settings.sessions
+                    "{0} bytes of the file mapped (SQLite maps 2 GiB at most), and of each connection that uses them {0} bytes of pages in the log or changed",
+                    self.settings.memory_bytes
                 ),
             },
             vec![
@@ -372,6 +374,28 @@ impl Session for SqliteSession<'_> {
 mod tests {
     use super::*;
     use vellum_workload::conformance::TABLES;
+
+    #[test]
+    fn every_session_has_the_map_and_the_cache_whatever_the_others_do() {
+        let directory = tempfile::tempdir().expect("a directory");
+        let settings = PeerSettings {
+            data: directory.path().to_owned(),
+            memory_bytes: 1 << 20,
+            sync: false,
+            sessions: 8,
+            tables: TABLES.len(),
+            writers: 1,
+        };
+        let mut engine = SqliteEngine::open(&settings).expect("a database");
+        engine.ensure_tables(TABLES).expect("tables");
+        let sessions = [(); 2].map(|()| engine.open_session().expect("a session"));
+        for session in &sessions {
+            let connection = session.client.borrow_owner();
+            let told = |name| connection.pragma_query_value(None, name, |row| row.get::<_, i64>(0));
+            assert_eq!(told("mmap_size").expect("its size"), 1 << 20);
+            assert_eq!(told("cache_size").expect("its size"), -1024);
+        }
+    }
 
     #[test]
     fn a_transaction_that_an_error_has_rolled_back_is_rolled_back_without_another() {

@@ -10,6 +10,8 @@ use vellum_workload::engine::{Engine, Result, Session, Table, TxOptions};
 
 /// How often it is looked, at most.
 const LOOKS: u32 = 1000;
+/// Of the row that is looked for.
+const KEY: &[u8] = b"key";
 
 fn settings(directory: &Path) -> PeerSettings {
     PeerSettings {
@@ -33,7 +35,7 @@ fn is_in_the_files<E: Engine>(
     engine.ensure_tables(TABLES)?;
     let mut session = engine.open_session()?;
     session.begin(TxOptions::READ_ONLY)?;
-    let found = session.get_with(Table::at(0), b"key", |value| value == b"value")?;
+    let found = session.get_with(Table::at(0), KEY, |value| value == b"value")?;
     session.commit()?;
     Ok(found == Some(true))
 }
@@ -58,7 +60,7 @@ fn commits_reach_the_files<E: Engine>(open: impl Fn(&PeerSettings) -> Result<E>)
     engine.ensure_tables(TABLES).unwrap();
     let mut session = engine.open_session().unwrap();
     session.begin(TxOptions::READ_WRITE).unwrap();
-    session.insert(Table::at(0), b"key", b"value").unwrap();
+    session.insert(Table::at(0), KEY, b"value").unwrap();
     session.commit().unwrap();
     // Files that are being written may be no database.
     let looks = (0..LOOKS).any(|_| {
@@ -66,6 +68,40 @@ fn commits_reach_the_files<E: Engine>(open: impl Fn(&PeerSettings) -> Result<E>)
         is_in_the_files(directory.path(), &open).unwrap_or(false)
     });
     assert!(looks, "nobody writes it");
+}
+
+/// A load that nobody waits for is not of the last moment: it is past all commits, so it must not be lost where they are kept.
+fn a_load_is_in_the_files<E: Engine>(open: impl Fn(&PeerSettings) -> Result<E>) {
+    let directory = tempfile::tempdir().unwrap();
+    let mut engine = open(&settings(directory.path())).unwrap();
+    engine.ensure_tables(TABLES).unwrap();
+    let mut session = engine.open_session().unwrap();
+    session.begin(TxOptions::READ_WRITE).unwrap();
+    let mut keys = std::iter::once(KEY);
+    let loaded = session.bulk_load(Table::at(0), |key, value| match keys.next() {
+        Some(next) => {
+            (*key, *value) = (next.to_vec(), b"value".to_vec());
+            true
+        }
+        None => false,
+    });
+    assert_eq!(loaded.unwrap(), 1);
+    // Files may change while they are copied, as what is behind the load is not waited for.
+    let looks = (0..LOOKS / 50).any(|_| is_in_the_files(directory.path(), &open).unwrap_or(false));
+    session.rollback().unwrap();
+    assert!(looks, "the load is in memory only");
+}
+
+#[cfg(feature = "fjall")]
+#[test]
+fn a_load_of_fjall_is_in_the_files_when_it_ends() {
+    a_load_is_in_the_files(vellum_peers::fjall::FjallEngine::open);
+}
+
+#[cfg(feature = "rocksdb")]
+#[test]
+fn a_load_of_rocksdb_is_in_the_files_when_it_ends() {
+    a_load_is_in_the_files(vellum_peers::rocksdb::RocksdbEngine::open);
 }
 
 #[cfg(feature = "fjall")]

@@ -5,6 +5,7 @@
 use std::io::Write;
 use vellum_peers::PeerSettings;
 use vellum_workload::conformance::check;
+use vellum_workload::engine::Engine;
 
 /// LMDB in both ways, opened as the others are.
 #[cfg(feature = "lmdb")]
@@ -25,6 +26,37 @@ mod lmdb {
     impl InTheMap {
         pub fn open(settings: &PeerSettings) -> Result<LmdbEngine> {
             LmdbEngine::open(settings, Writes::InTheMap)
+        }
+    }
+}
+
+/// canopydb in both ways.
+#[cfg(feature = "canopydb")]
+mod canopydb {
+    use vellum_peers::PeerSettings;
+    use vellum_peers::canopydb::{CanopydbEngine, Log};
+    use vellum_workload::engine::Result;
+
+    pub struct Logged;
+    pub struct Unlogged;
+
+    impl Logged {
+        pub fn open(settings: &PeerSettings) -> Result<CanopydbEngine> {
+            CanopydbEngine::open(settings, Log::Written)
+        }
+    }
+
+    impl Unlogged {
+        /// As in `async`: it has nothing else.
+        pub fn open(settings: &PeerSettings) -> Result<CanopydbEngine> {
+            let sync = false;
+            CanopydbEngine::open(
+                &PeerSettings {
+                    sync,
+                    ..settings.clone()
+                },
+                Log::Omitted,
+            )
         }
     }
 }
@@ -54,24 +86,41 @@ macro_rules! conforms {
                     writers: $writers,
                 };
                 check(|| <$engine>::open(&settings).unwrap());
+                let engine = <$engine>::open(&settings).unwrap();
+                // PostgreSQL's has two numbers and the distribution's words.
+                let version = engine.describe().version;
+                let numbers = version
+                    .split('.')
+                    .filter(|part| part.parse::<u32>().is_ok());
+                assert!(
+                    numbers.count() == 3 || $feature == "postgresql",
+                    "{version}"
+                );
             }
         }
     };
 }
 
-conforms!(
-    canopydb_conforms,
-    "canopydb",
-    vellum_peers::canopydb::CanopydbEngine
-);
+conforms!(canopydb_conforms, "canopydb", canopydb::Logged);
 // It is told of one, and waits where there are two all the same.
 conforms!(
     canopydb_conforms_where_writers_are_exclusive,
     "canopydb",
-    vellum_peers::canopydb::CanopydbEngine,
+    canopydb::Logged,
     1
 );
+conforms!(
+    canopydb_conforms_without_its_log,
+    "canopydb",
+    canopydb::Unlogged
+);
 conforms!(fjall_conforms, "fjall", vellum_peers::fjall::FjallEngine);
+conforms!(
+    fjall_conforms_where_it_has_one_writer,
+    "fjall",
+    vellum_peers::fjall::FjallEngine,
+    1
+);
 conforms!(lmdb_conforms, "lmdb", lmdb::BySystemCalls);
 conforms!(lmdb_conforms_in_its_map, "lmdb", lmdb::InTheMap);
 conforms!(

@@ -2,6 +2,7 @@
 //! for the whole process.
 #![allow(clippy::unwrap_used)] // A failed unwrap is a failed test.
 #![cfg(any(
+    feature = "canopydb",
     feature = "fjall",
     feature = "lmdb",
     feature = "redb",
@@ -50,6 +51,13 @@ fn writes_of<E: Engine>(open: impl Fn(&PeerSettings) -> Result<E>) -> Option<u64
 #[test]
 fn commits_stay_in_the_process_where_an_engine_can_leave_them_there() {
     let mut told: Vec<(&str, bool, Option<u64>)> = Vec::new();
+    #[cfg(feature = "canopydb")]
+    {
+        use vellum_peers::canopydb::{CanopydbEngine, Log};
+        let of = |log| writes_of(move |settings| CanopydbEngine::open(settings, log));
+        told.push(("canopydb", false, of(Log::Written)));
+        told.push(("canopydb-nowal", true, of(Log::Omitted)));
+    }
     #[cfg(feature = "fjall")]
     told.push((
         "fjall",

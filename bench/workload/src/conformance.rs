@@ -19,18 +19,22 @@ pub const TABLES: &[TableSpec] = &[
     TableSpec {
         table: ROWS,
         name: "rows",
+        is_queue: false,
     },
     TableSpec {
         table: OTHERS,
         name: "others",
+        is_queue: false,
     },
     TableSpec {
         table: LOADED,
         name: "loaded",
+        is_queue: false,
     },
     TableSpec {
         table: AGAIN,
         name: "again",
+        is_queue: false,
     },
 ];
 

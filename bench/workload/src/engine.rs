@@ -43,6 +43,8 @@ pub struct TableSpec {
     pub table: Table,
     /// What it is called inside the database.
     pub name: &'static str,
+    /// Rows are added at its end and deleted at its begin, which who knows it may set an engine for.
+    pub is_queue: bool,
 }
 
 /// Why an engine did not do what it was asked.

@@ -4,7 +4,7 @@ macro_rules! tables {
     ($($position:literal $name:ident $text:literal: $doc:literal;)*) => {
         $(#[doc = $doc] pub const $name: $crate::engine::Table = $crate::engine::Table::at($position);)*
         /// All tables, in the order of their positions.
-        pub const TABLES: &[$crate::engine::TableSpec] = &[$($crate::engine::TableSpec { table: $name, name: $text },)*];
+        pub const TABLES: &[$crate::engine::TableSpec] = &[$($crate::engine::TableSpec { table: $name, name: $text, is_queue: false },)*];
     };
 }
 pub(crate) use tables;

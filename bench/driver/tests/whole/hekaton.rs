@@ -130,6 +130,7 @@ fn flags_that_make_no_sense_are_refused() {
         ("--deterministic --writes 0", "--deterministic"),
         ("--long-readers 1 --operations 5", "--long-readers"),
         ("--engine lmdb --isolation read-committed", "lmdb"),
+        ("--engine canopydb-nowal --durability sync", "has no log"),
     ] {
         let directory = tempfile::tempdir().unwrap();
         let ended = bench(&format!("hekaton {flags}"), directory.path(), |_| {

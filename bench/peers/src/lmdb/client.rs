@@ -133,7 +133,8 @@ impl Environment {
     /// Opens or creates a table.
     pub(super) fn create(&mut self, name: &str) -> Result<Tree> {
         let name = CString::new(name).map_err(|_| WRONG_USE)?;
-        let writer = Writer::begin(self)?;
+        let mut room = Room::default();
+        let writer = Writer::begin(self, &mut room)?;
         let mut tree = 0;
         // SAFETY: an open transaction, alone in the environment; a name that ends with a zero.
         check(unsafe {
@@ -144,7 +145,7 @@ impl Environment {
                 &mut tree,
             )
         })?;
-        writer.commit()?;
+        writer.commit(&mut room)?;
         Ok(Tree(tree))
     }
 
@@ -386,6 +387,10 @@ pub(super) enum Way {
     Behind,
 }
 
+/// Room for a writer's cursors, which goes from one to the next, so that none allocates it.
+#[derive(Debug, Default)]
+pub(super) struct Room(Vec<Option<Cursor>>);
+
 /// A transaction that writes.
 #[derive(Debug)]
 pub(super) struct Writer<'e> {
@@ -397,17 +402,18 @@ pub(super) struct Writer<'e> {
 
 impl<'e> Writer<'e> {
     /// Begins, when no other writer is there any more.
-    pub(super) fn begin(environment: &'e Environment) -> Result<Self> {
+    pub(super) fn begin(environment: &'e Environment, room: &mut Room) -> Result<Self> {
         Ok(Self {
             txn: environment.begin(0)?,
-            cursors: Vec::new(),
+            cursors: std::mem::take(&mut room.0),
             environment: PhantomData,
         })
     }
 
-    pub(super) fn commit(mut self) -> Result<()> {
+    /// Commits, and leaves its room behind.
+    pub(super) fn commit(mut self, room: &mut Room) -> Result<()> {
         self.close_cursors();
-        drop(std::mem::take(&mut self.cursors));
+        room.0 = std::mem::take(&mut self.cursors);
         let txn = self.txn;
         std::mem::forget(self);
         // SAFETY: an open transaction without cursors, over now whatever happens.

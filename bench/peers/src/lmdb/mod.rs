@@ -7,7 +7,7 @@
 mod client;
 
 use crate::{PeerSettings, no_transaction};
-use client::{Environment, Failure, Options, Reader, Tree, Way, Writer};
+use client::{Environment, Failure, Options, Reader, Room, Tree, Way, Writer};
 use std::fmt;
 use std::ops::Range;
 use vellum_workload::engine::{
@@ -88,6 +88,7 @@ impl Engine for LmdbEngine {
             engine: self,
             reader: Reader::new(&self.environment, self.tables.len()).map_err(failed)?,
             open: Open::Nothing,
+            room: Room::default(),
             value: Vec::new(),
         })
     }
@@ -144,6 +145,7 @@ pub struct LmdbSession<'e> {
     engine: &'e LmdbEngine,
     reader: Reader<'e>,
     open: Open<'e>,
+    room: Room,
     value: Vec<u8>,
 }
 
@@ -188,7 +190,7 @@ impl Session for LmdbSession<'_> {
             self.reader.renew().map_err(failed)?;
             Open::Reader
         } else {
-            Open::Writer(Writer::begin(&self.engine.environment).map_err(failed)?)
+            Open::Writer(Writer::begin(&self.engine.environment, &mut self.room).map_err(failed)?)
         };
         Ok(())
     }
@@ -196,7 +198,7 @@ impl Session for LmdbSession<'_> {
     #[inline]
     fn commit(&mut self) -> Result<()> {
         match self.end() {
-            Some(writer) => writer.commit().map_err(failed),
+            Some(writer) => writer.commit(&mut self.room).map_err(failed),
             None => Ok(()),
         }
     }

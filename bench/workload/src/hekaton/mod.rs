@@ -34,10 +34,12 @@ pub const TABLES: &[TableSpec] = &[
     TableSpec {
         table: ROWS,
         name: "hekaton_rows",
+        is_queue: false,
     },
     TableSpec {
         table: IDLE,
         name: "hekaton_idle",
+        is_queue: false,
     },
 ];
 

@@ -27,10 +27,12 @@ pub const TABLES: &[TableSpec] = &[
     TableSpec {
         table: ROWS,
         name: "kv_rows",
+        is_queue: false,
     },
     TableSpec {
         table: IDLE,
         name: "kv_idle",
+        is_queue: false,
     },
 ];
 

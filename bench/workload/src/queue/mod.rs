@@ -29,10 +29,12 @@ pub const TABLES: &[TableSpec] = &[
     TableSpec {
         table: QUEUE,
         name: "queue_rows",
+        is_queue: true,
     },
     TableSpec {
         table: IDLE,
         name: "queue_idle",
+        is_queue: false,
     },
 ];
 

@@ -10,6 +10,7 @@ fn engine() -> Reference {
         .ensure_tables(&[TableSpec {
             table: T,
             name: "t",
+            is_queue: false,
         }])
         .unwrap();
     engine
