@@ -76,6 +76,11 @@ impl EngineName {
         self == Self::Vellum || vellum_peers::BUILT.contains(&self.feature())
     }
 
+    /// Whether it runs in a process of its own, whose processor time and memory nobody here sees.
+    pub(crate) const fn is_server(self) -> bool {
+        matches!(self, Self::Postgresql)
+    }
+
     /// Whether a transaction that may write keeps all others that may from beginning.
     const fn has_one_writer(self) -> bool {
         matches!(

@@ -154,7 +154,7 @@ fn execute<E: Engine>(
 
 /// Opens the engine, runs a workload on it, and closes it.
 fn measure_workload<E: Engine>(
-    engine: EngineName,
+    engine_name: EngineName,
     workload: &Workload,
     mut open: impl FnMut(&Settings) -> EngineResult<E>,
     lines: &mut dyn Write,
@@ -168,7 +168,7 @@ fn measure_workload<E: Engine>(
         )));
     }
     // Until the engine is closed.
-    let claim = Claim::take(&settings.data, engine)?;
+    let claim = Claim::take(&settings.data, engine_name)?;
     let start = Instant::now();
     let mut engine = open(&settings).map_err(|source| Failure::Engine {
         action: format!("open {}", settings.data.display()),
@@ -178,6 +178,9 @@ fn measure_workload<E: Engine>(
     claim.opened()?;
     fits(workload, &settings, &engine)?;
     let mut summary = Summary::new(workload, &settings, &engine.describe());
+    if engine_name.is_server() {
+        summary.of_a_client();
+    }
     summary.open_s = (open_s * 1e3).round() / 1e3;
     let context = Context {
         common,

@@ -4,23 +4,27 @@
 //! | --- | --- |
 //! | `tx_per_s_before_hold` | mean rate between warm-up and the snapshot |
 //! | `held_ratio` | mean rate of the last sixth of the run over the mean rate between warm-up and the snapshot |
-//! | `release_min_ratio` | slowest second after the release over the median second of the run |
+//! | `release_min_ratio` | slowest second after the release over the median second without a snapshot: the larger of the medians before it (behind the warm-up) and after the release |
 //! | growth | at the end of the last second, less at the end of the second in which the snapshot began |
 //!
-//! Warm-up is the first five seconds, or a quarter of the time before the snapshot if that is less, and a second at least where another one
-//! follows it: the first is that of files that grow. Where snapshots
+//! Warm-up is the first five seconds, or a quarter of the time before the snapshot if that is less, and two seconds at least where another
+//! one follows them: the first ones are those of files that grow. Where snapshots
 //! are released before the end, the run of `held_ratio` ends with the release: behind it nothing is held.
+//!
+//! `release_min_ratio` has the larger of the two medians below it, so that neither a run that is slow beside its snapshot nor one that stays
+//! slow behind it makes the slowest second look good: seconds beside the snapshot are in neither, and a run that never recovers is
+//! measured by what it was before.
 
 use crate::measure::Sample;
 use crate::median::median;
 
-/// Seconds of warm-up, at most.
-const WARM_UP_S: u64 = 5;
+/// Seconds of warm-up, at least and at most.
+const WARM_UP_S: [u64; 2] = [2, 5];
 
 /// Seconds at the start of a run that count for nothing, if the first snapshot begins at `hold_at`.
 pub(crate) fn warm_up_s(hold_at: u64) -> u64 {
     (hold_at / 4)
-        .clamp(1, WARM_UP_S)
+        .clamp(WARM_UP_S[0], WARM_UP_S[1])
         .min(hold_at.saturating_sub(1))
 }
 
@@ -47,11 +51,16 @@ pub(crate) fn per_count(samples: &[Sample], counter: &str) -> Option<f64> {
     (counted > 0).then(|| transactions as f64 / counted as f64)
 }
 
-/// `release_min_ratio`; none if nothing was released or no second follows.
-pub(crate) fn after_release(samples: &[Sample], release: u64) -> Option<f64> {
+/// `release_min_ratio` of a snapshot held from `hold_at` to `release`; none if no second follows the release.
+pub(crate) fn after_release(samples: &[Sample], hold_at: u64, release: u64) -> Option<f64> {
     let slowest = between(samples, release, u64::MAX).min()?;
-    let median = median(samples.iter().map(|sample| sample.tx as f64))?;
-    (median > 0.0).then(|| slowest as f64 / median)
+    let sides = [(warm_up_s(hold_at), hold_at), (release, u64::MAX)];
+    let medians = sides.into_iter().filter_map(|(from, to)| {
+        let rates = between(samples, from, to);
+        median(rates.map(|tx| tx as f64))
+    });
+    let usual = medians.reduce(f64::max)?;
+    (usual > 0.0).then(|| slowest as f64 / usual)
 }
 
 /// How much `of` has grown since the end of second `since` (0: the first second).
@@ -146,17 +155,38 @@ mod tests {
     }
 
     #[test]
-    fn warm_up_is_a_second_at_least_where_another_follows() {
-        let found = [0, 1, 2, 3, 4, 8, 10, 20, 100].map(warm_up_s);
-        assert_eq!(found, [0, 0, 1, 1, 1, 2, 2, 5, 5]);
+    fn warm_up_is_two_seconds_at_least_where_another_follows() {
+        let found = [0, 1, 2, 3, 4, 8, 10, 12, 20, 100].map(warm_up_s);
+        assert_eq!(found, [0, 0, 1, 2, 2, 2, 2, 3, 5, 5]);
     }
 
     #[test]
-    fn slowest_second_after_the_release_is_found() {
-        let rates = [10, 100, 100, 100, 80, 120];
-        assert_eq!(after_release(&run(rates), 4), Some(0.8));
-        assert_eq!(after_release(&run(rates), 5), Some(1.2));
-        assert_eq!(after_release(&run(rates), 6), None);
+    fn the_slowest_second_after_the_release_is_set_against_those_without_a_snapshot() {
+        // Two seconds of warm-up, three before the snapshot, three beside it, three after it.
+        let rates = [900, 800, 100, 95, 110, 30, 20, 30, 100, 80, 105];
+        let of = |rates: &[u64]| after_release(&run(rates.iter().copied()), 5, 8);
+        assert_eq!(of(&rates), Some(0.8));
+        // What is beside the snapshot changes nothing: the median of the whole run would be another one each time.
+        let mut beside = rates;
+        for held in [0, 5, 500] {
+            beside[5..8].fill(held);
+            assert_eq!(of(&beside), Some(0.8), "{held} a second beside it");
+        }
+        // A run that stays slow is no run whose slowest second is as the others.
+        let mut slow = rates;
+        slow[8..].fill(50);
+        assert_eq!(of(&slow), Some(0.5));
+        // And one that was slower before is set against its seconds after.
+        slow[8..].copy_from_slice(&[200, 160, 300]);
+        assert_eq!(of(&slow), Some(0.8));
+    }
+
+    #[test]
+    fn a_release_without_seconds_before_the_snapshot_has_those_after_it() {
+        let rates = run([10, 100, 100, 80, 120]);
+        assert_eq!(after_release(&rates, 0, 2), Some(0.8));
+        assert_eq!(after_release(&rates, 0, 5), None, "no second follows");
+        assert_eq!(after_release(&run([1, 0, 0]), 0, 1), None);
     }
 
     #[test]

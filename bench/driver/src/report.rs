@@ -64,6 +64,21 @@ impl HoldSection {
     }
 }
 
+/// Transactions of a kind that have to be timed before their p99 is told: of fewer it is the slowest one, or nearly so.
+pub(crate) const P99_TIMED_MIN: u64 = 100;
+/// The same of p99.9.
+const P999_TIMED_MIN: u64 = 1000;
+
+/// What processor seconds and resident memory of a run are those of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+enum Accounted {
+    /// The engine, and the bench around it.
+    Engine,
+    /// A server's client: what the server takes is not in them.
+    Client,
+}
+
 /// Everything that a run found out. The names of the fields are the keys of the JSON document.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct Summary {
@@ -102,6 +117,9 @@ pub(crate) struct Summary {
     success_share: BTreeMap<&'static str, f64>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) succeeded_per_s: Option<f64>,
+    /// How many of each kind were timed. A p99 is told of [`P99_TIMED_MIN`] and more of them, a p99.9 of ten times as many.
+    #[serde(borrow, default)]
+    timed: BTreeMap<&'static str, u64>,
     #[serde(borrow)]
     p50_us: BTreeMap<&'static str, f64>,
     #[serde(borrow)]
@@ -119,7 +137,7 @@ pub(crate) struct Summary {
     /// Mean rate of the last sixth of the run over the mean rate between warm-up and the snapshot.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) held_ratio: Option<f64>,
-    /// The slowest second after the release over the median second.
+    /// The slowest second after the release over the median second without a snapshot.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) release_min_ratio: Option<f64>,
     /// Since the snapshot; without one, since the first second.
@@ -136,6 +154,9 @@ pub(crate) struct Summary {
     log_bytes: u64,
     pages_read: u64,
     pages_written: u64,
+    /// Whose the processor seconds and the resident memory are, that of the samples too.
+    #[serde(default = "engine")]
+    processor_and_memory_of: Accounted,
     processor_user_s: f64,
     processor_system_s: f64,
     resident_mib: u64,
@@ -181,7 +202,7 @@ impl Summary {
             },
             settings: all,
             commit: env!("VELLUM_COMMIT"),
-            machine: Machine::here(),
+            machine: Machine::here(&settings.data),
             load_before: load_average(),
             load_after: [0.0; 3],
             durability: settings.durability,
@@ -200,6 +221,7 @@ impl Summary {
             counts: BTreeMap::new(),
             success_share: BTreeMap::new(),
             succeeded_per_s: None,
+            timed: BTreeMap::new(),
             p50_us: BTreeMap::new(),
             p99_us: BTreeMap::new(),
             p999_us: BTreeMap::new(),
@@ -217,6 +239,7 @@ impl Summary {
             log_bytes: 0,
             pages_read: 0,
             pages_written: 0,
+            processor_and_memory_of: Accounted::Engine,
             processor_user_s: 0.0,
             processor_system_s: 0.0,
             resident_mib: 0,
@@ -261,6 +284,11 @@ impl Summary {
         told.map(|(name, told)| (name.as_str(), told.as_str()))
     }
 
+    /// Where it ran.
+    pub(crate) fn machine(&self) -> &Machine {
+        &self.machine
+    }
+
     /// Its version.
     pub(crate) fn engine_version(&self) -> &str {
         &self.engine.version
@@ -282,14 +310,20 @@ impl Summary {
             let micros = |nanos: u64| rounded(nanos as f64 / 1000.0);
             self.counts.insert(class.name, class.count);
             // A class that never ran has no latency, and zero would look like a very good one.
-            if !latency.is_empty() {
-                self.p50_us
-                    .insert(class.name, micros(latency.value_at_quantile(0.5)));
-                self.p99_us
-                    .insert(class.name, micros(latency.value_at_quantile(0.99)));
-                self.p999_us
-                    .insert(class.name, micros(latency.value_at_quantile(0.999)));
-                self.max_us.insert(class.name, micros(latency.max()));
+            if latency.is_empty() {
+                continue;
+            }
+            self.timed.insert(class.name, latency.len());
+            self.max_us.insert(class.name, micros(latency.max()));
+            let shares = [
+                (&mut self.p50_us, 0.5, 1),
+                (&mut self.p99_us, 0.99, P99_TIMED_MIN),
+                (&mut self.p999_us, 0.999, P999_TIMED_MIN),
+            ];
+            for (of, share, timed_min) in shares {
+                if latency.len() >= timed_min {
+                    of.insert(class.name, micros(latency.value_at_quantile(share)));
+                }
             }
         }
         self.samples = measured.samples;
@@ -329,7 +363,7 @@ impl Summary {
             self.held_ratio = ratio::held(samples, hold.at_s, hold.release_s).map(rounded);
             let release = hold.release_s;
             self.release_min_ratio = release
-                .and_then(|release| ratio::after_release(samples, release))
+                .and_then(|release| ratio::after_release(samples, hold.at_s, release))
                 .map(rounded);
             hold.slow_scans = held.slow_scans;
         }
@@ -350,6 +384,16 @@ impl Summary {
         if let (Some(size), Some(pages)) = (page_size, self.engine_counters.get("pages_durable")) {
             self.file_bytes_per_row = Some(rounded((pages * size) as f64 / rows.max(1) as f64));
         }
+    }
+
+    /// Notes that the engine is a server: what this process takes is its client's.
+    pub(crate) fn of_a_client(&mut self) {
+        self.processor_and_memory_of = Accounted::Client;
+    }
+
+    /// Whether it takes processor and memory that the summary does not have.
+    pub(crate) fn is_of_a_client(&self) -> bool {
+        self.processor_and_memory_of == Accounted::Client
     }
 
     /// Notes that the workload has one thread, whatever was asked.
@@ -439,6 +483,11 @@ impl Summary {
     }
 }
 
+/// Who does not say whose they are speaks of an engine.
+fn engine() -> Accounted {
+    Accounted::Engine
+}
+
 /// To thousandths: more digits than a measurement has, fewer than a double has.
 pub(crate) fn rounded(number: f64) -> f64 {
     (number * 1000.0).round() / 1000.0
@@ -487,10 +536,8 @@ pub(crate) fn print_table(summary: &Summary, out: &mut dyn Write) -> std::io::Re
     )?;
     writeln!(
         out,
-        "{} cores, {} MiB, {}, load {:.2} before and {:.2} after\n",
-        machine.cores,
-        machine.memory_mib,
-        machine.kernel,
+        "{}, load {:.2} before and {:.2} after\n",
+        machine.words(),
         summary.load_before[0],
         summary.load_after[0]
     )?;
@@ -507,10 +554,13 @@ pub(crate) fn print_table(summary: &Summary, out: &mut dyn Write) -> std::io::Re
             "", "count", "per s", "p50 µs", "p99 µs", "p99.9 µs", "max µs"
         )?;
         for (name, count) in &summary.counts {
-            let of = |map: &BTreeMap<&'static str, f64>| map.get(name).copied().unwrap_or(0.0);
+            let of = |map: &BTreeMap<&'static str, f64>| match map.get(name) {
+                Some(micros) => format!("{micros:.1}"),
+                None => "-".to_owned(),
+            };
             write!(
                 out,
-                "  {name:<width$}{count:>12} {:>11.0} {:>11.1} {:>11.1} {:>11.1} {:>11.1}",
+                "  {name:<width$}{count:>12} {:>11.0} {:>11} {:>11} {:>11} {:>11}",
                 summary.class_per_second(name),
                 of(&summary.p50_us),
                 of(&summary.p99_us),
@@ -555,6 +605,10 @@ pub(crate) fn print_table(summary: &Summary, out: &mut dyn Write) -> std::io::Re
         "seconds of loading",
         summary.load_s.map(|seconds| format!("{seconds:.1}")),
     )?;
+    let whose = match summary.processor_and_memory_of {
+        Accounted::Engine => "",
+        Accounted::Client => ", the client's only",
+    };
     if summary.transactions > 0 {
         let per = |count: u64| count as f64 / summary.transactions as f64;
         let (log, read, written) = (summary.log_bytes, summary.pages_read, summary.pages_written);
@@ -576,12 +630,16 @@ pub(crate) fn print_table(summary: &Summary, out: &mut dyn Write) -> std::io::Re
         )?;
         let micros = |seconds: f64| seconds * 1e6 / summary.transactions as f64;
         let (user, system) = (summary.processor_user_s, summary.processor_system_s);
-        let text = format!("{:.1} user, {:.1} system", micros(user), micros(system));
+        let text = format!(
+            "{:.1} user, {:.1} system{whose}",
+            micros(user),
+            micros(system)
+        );
         line("processor µs each", Some(text))?;
     }
     line(
         "resident memory",
-        Some(format!("{} MiB", summary.resident_mib)),
+        Some(format!("{} MiB{whose}", summary.resident_mib)),
     )?;
     if let (Some(device), Some(ratio)) = (summary.device_sync_per_s, summary.sync_ratio) {
         line(
@@ -599,9 +657,9 @@ pub(crate) fn print_table(summary: &Summary, out: &mut dyn Write) -> std::io::Re
     )?;
     line(
         "after the release",
-        summary
-            .release_min_ratio
-            .map(|ratio| format!("{ratio:.3} of the median in the slowest second")),
+        summary.release_min_ratio.map(|ratio| {
+            format!("{ratio:.3} of the median second without a snapshot in the slowest")
+        }),
     )?;
     if summary.hold.is_some() {
         let bytes = summary.disk_growth_bytes.unwrap_or(0);

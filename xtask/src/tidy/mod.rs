@@ -2,8 +2,9 @@
 //!
 //! A rule is a function from the tree of files to findings; each has a test that feeds it a bad
 //! sample. A finding is one line, `file:line: rule: what`, and any finding fails the run. Files
-//! above the size that is good to read are warnings.
+//! above the size that is good to read are warnings, and how old the page of benchmarks is is said.
 
+mod age;
 mod counts;
 mod docs;
 mod homes;
@@ -70,6 +71,7 @@ pub fn run(workspace: &Workspace) -> std::io::Result<bool> {
     let mut findings = check(&tree, &workspace.packages);
     let mut of_history = Findings::default();
     counts::check_change(&workspace.root, &mut of_history);
+    age::tell(&workspace.root);
     findings.extend(of_history.0);
     for finding in &findings {
         println!("{finding}");

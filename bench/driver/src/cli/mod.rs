@@ -98,9 +98,9 @@ pub enum ReportSet {
     /// A few operations of everything, to try the program
     #[value(hide = true)]
     Tiny,
-    /// Small data and short runs, once: at most twenty minutes with all engines
+    /// Some of the comparisons, small data, short runs, three rounds: at most twenty minutes with all engines
     Quick,
-    /// Data of millions of rows, snapshots that are held for 100 seconds, three rounds: hours
+    /// All of them, data of millions of rows, snapshots that are held for 100 seconds, three rounds: hours
     Full,
 }
 
@@ -124,7 +124,7 @@ pub struct Report {
     /// On which engines; one that this build has not, or that cannot run a workload, is named and left out
     #[arg(long, value_enum, value_delimiter = ',', default_values_t = EngineName::value_variants())]
     pub engines: Vec<EngineName>,
-    /// How often each engine runs; figures are medians [default: 1; 3 for full]
+    /// How often each engine runs; figures are medians [default: 3]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=100))]
     pub rounds: Option<u32>,
     /// Where benchmarks.md goes; its pictures and figures go to benchmarks/report below it
@@ -139,8 +139,8 @@ impl Report {
     /// How often each engine runs.
     pub fn rounds(&self) -> u32 {
         self.rounds.unwrap_or(match self.set {
-            ReportSet::Tiny | ReportSet::Quick => 1,
-            ReportSet::Full => 3,
+            ReportSet::Tiny => 1,
+            ReportSet::Quick | ReportSet::Full => 3,
         })
     }
 }

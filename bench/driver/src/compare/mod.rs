@@ -1,5 +1,6 @@
 //! Engines beside each other: in turn, each in a fresh directory, round after round, so that other users of the machine
-//! hit all of them alike. Figures are medians over the rounds; what is quoted is the ratio to the best peer.
+//! hit all of them alike, and each round begins with another one: nobody is always behind the same neighbour, or first on a rested
+//! machine. Figures are medians over the rounds; what is quoted is the ratio to the best peer.
 
 mod metrics;
 mod page;
@@ -13,8 +14,8 @@ use crate::output::{check_file, write_file};
 use crate::plot::picture;
 use crate::report::Summary;
 use clap::Parser;
+pub(crate) use metrics::{Counts, Standing};
 use metrics::{Results, metrics, results, standings};
-pub(crate) use metrics::{Standing, is_p99};
 use serde::Serialize;
 use std::collections::BTreeMap;
 use std::io::Write;
@@ -148,9 +149,13 @@ pub(crate) fn compare(
     }
     let load_before = load_average();
     let mut runs: Vec<(EngineName, Summary)> = Vec::new();
-    for round in 1..=comparison.rounds {
-        for engine in engines.clone() {
-            let (name, rounds) = (engine.name(), comparison.rounds);
+    let (asked, rounds) = (engines.clone(), comparison.rounds);
+    for round in 1..=rounds {
+        for engine in in_turn(&asked, round, rounds) {
+            if !engines.contains(&engine) {
+                continue;
+            }
+            let name = engine.name();
             tell(table, &format!("round {round} of {rounds}: {name}"))?;
             series.check_empty()?;
             let measured = AssertUnwindSafe(|| runner.measure(engine, &workload, &words, lines));
@@ -199,7 +204,7 @@ pub(crate) fn compare(
         arguments: comparison.arguments,
         rounds: comparison.rounds,
         commit: env!("VELLUM_COMMIT"),
-        machine: Machine::here(),
+        machine: Machine::here(&comparison.data),
         load_before,
         load_after: load_average(),
         results: &results,
@@ -223,6 +228,14 @@ pub(crate) fn compare(
         text: page::markdown(&document, &metrics, &engines),
         standings,
     })
+}
+
+/// The engines in the order of a round: the first rounds' beginnings are spread over all of them.
+fn in_turn(engines: &[EngineName], round: u32, rounds: u32) -> Vec<EngineName> {
+    let mut order = engines.to_vec();
+    let step = (order.len() / rounds as usize).max(1);
+    order.rotate_left((round as usize - 1) * step % engines.len());
+    order
 }
 
 /// For `map_err`: a file or directory could not be used.
@@ -371,6 +384,67 @@ pub(crate) mod tests {
         assert!(picture.contains(">redb<") && picture.contains(">vellum<"));
         assert!(picture.contains("left out: rocksdb, lmdb"), "{picture}");
         assert!(!comparison.data.exists(), "what it left is removed");
+    }
+
+    #[test]
+    fn rounds_begin_with_engines_that_are_far_apart() {
+        let all = <EngineName as clap::ValueEnum>::value_variants();
+        let place = |of: &[EngineName], round, rounds| {
+            let order = in_turn(of, round, rounds);
+            assert_eq!(order.len(), of.len());
+            assert!(of.iter().all(|engine| order.contains(engine)));
+            order.iter().position(|it| *it == EngineName::Vellum)
+        };
+        assert_eq!(all.len(), 10);
+        let places = [1, 2, 3].map(|round| place(all, round, 3));
+        assert_eq!(places, [0, 7, 4].map(Some));
+        let places = [1, 2, 3].map(|round| place(&all[..2], round, 3));
+        assert_eq!(places, [0, 1, 0].map(Some));
+        assert_eq!(place(&all[..1], 2, 2), Some(0));
+    }
+
+    #[test]
+    fn a_comparison_takes_the_engines_in_the_order_of_its_rounds() {
+        let folder = tempfile::tempdir().expect("a directory");
+        let comparison = comparison(folder.path());
+        let ran = std::rc::Rc::new(std::cell::RefCell::new(Vec::new()));
+        let noted = ran.clone();
+        let judge = move |engine: EngineName, _: &Workload| {
+            noted.borrow_mut().push(engine.name());
+            match engine {
+                EngineName::Lmdb => Err(broken()),
+                _ => Ok(1.0),
+            }
+        };
+        let mut faked = Faked(Box::new(judge));
+        let compared = compare(&comparison, &mut faked, &mut Vec::new(), &mut Vec::new());
+        assert!(compared.is_ok());
+        // Three can run; who failed is not asked again.
+        let expected = [
+            ["vellum", "lmdb", "redb"].as_slice(),
+            &["redb", "vellum"],
+            &["redb", "vellum"],
+        ];
+        assert_eq!(*ran.borrow(), expected.concat());
+    }
+
+    #[test]
+    fn one_round_is_told_as_one_run_and_has_no_spread() {
+        let folder = tempfile::tempdir().expect("a directory");
+        let mut comparison = comparison(folder.path());
+        for (rounds, has, has_not) in [
+            (1, "one run, no spread", "(smallest to largest)"),
+            (2, "medians of 2 rounds (smallest to largest)", "no spread"),
+        ] {
+            comparison.rounds = rounds;
+            let mut faked = Faked(Box::new(|_, _: &Workload| Ok(400.0)));
+            let compared = compare(&comparison, &mut faked, &mut Vec::new(), &mut Vec::new());
+            let text = compared.unwrap_or_else(|failure| panic!("{failure}")).text;
+            assert!(text.contains(has) && !text.contains(has_not), "{text}");
+            let spread = text.contains("400.0 (400.0 to 400.0)");
+            assert_eq!(spread, rounds > 1, "{text}");
+            assert!(text.contains(", data on "), "{text}");
+        }
     }
 
     #[test]

@@ -1,13 +1,13 @@
 //! A comparison for people: pictures and Markdown.
 
-use super::metrics::{Metric, Results, Spread};
+use super::metrics::{BEFORE_HOLD, Counts, Metric, Results, Spread, TX_PER_S};
 use super::{Document, Skipped};
 use crate::charts;
 use crate::cli::Workload;
 use crate::engines::EngineName;
 use crate::plot::{Bar, Chart};
-use crate::report::Summary;
-use std::collections::BTreeMap;
+use crate::report::{P99_TIMED_MIN, Summary};
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 use vellum_workload::engine::TERMS;
 
@@ -84,10 +84,14 @@ pub(super) fn markdown(
     for word in document.arguments {
         let _ = write!(out, " `{word}`");
     }
-    let (machine, rounds) = (&document.machine, document.rounds);
+    let machine = &document.machine;
+    let spread = match document.rounds {
+        1 => "one run, no spread".to_owned(),
+        rounds => format!("medians of {rounds} rounds (smallest to largest)"),
+    };
     let _ = writeln!(
         out,
-        ", medians of {rounds} rounds (smallest to largest); {}; load {:.1} before, {:.1} after; commit {}\n",
+        ", {spread}; {}; load {:.1} before, {:.1} after; commit {}\n",
         machine.words(),
         document.load_before[0],
         document.load_after[0],
@@ -96,8 +100,23 @@ pub(super) fn markdown(
     let (rates, latencies): (Vec<&Metric>, Vec<&Metric>) =
         metrics.iter().partition(|metric| metric.grows);
     table(&mut out, document, &rates, engines);
+    let held = rates.iter().any(|metric| metric.name == BEFORE_HOLD);
+    if held {
+        let _ = writeln!(
+            out,
+            "\n`{TX_PER_S}` is a mean over the whole run, with the snapshot and without it, and is not counted."
+        );
+    }
     if !latencies.is_empty() {
-        out.push_str("\nLatencies in µs, of each kind of transactions by itself:\n\n");
+        let _ = writeln!(
+            out,
+            "\nLatencies in µs, of each kind of transactions by itself, a p99 of {P99_TIMED_MIN} that were timed or more{}:\n",
+            if held {
+                "; of the whole run, so that who is slow beside the snapshot has mostly those before it"
+            } else {
+                ""
+            }
+        );
         table(&mut out, document, &latencies, engines);
     }
     if document.results.len() == 1 {
@@ -111,6 +130,14 @@ pub(super) fn markdown(
         let _ = writeln!(out, "\nLeft out: {engine}, {why}.");
     }
     terms(&mut out, document);
+    let clients = document.runs.iter().filter(|run| run.1.is_of_a_client());
+    let clients: BTreeSet<&str> = clients.map(|run| run.0.name()).collect();
+    for client in clients {
+        let _ = writeln!(
+            out,
+            "\nProcessor seconds and resident memory of {client} in the document are its client's only."
+        );
+    }
     out
 }
 
@@ -127,9 +154,19 @@ fn table(out: &mut String, document: &Document<'_>, metrics: &[&Metric], engines
         let _ = write!(out, "| {} |", engine.name());
         for metric in metrics {
             let own = document.results.get(engine.name());
+            let digits = match Counts::of(&metric.name) {
+                Counts::Ratio => 3,
+                _ => 1,
+            };
             let _ = match own.and_then(|own| own.get(&metric.name)) {
+                Some(Spread { median, .. }) if document.rounds == 1 => {
+                    write!(out, " {median:.digits$} |")
+                }
                 Some(Spread { median, min, max }) => {
-                    write!(out, " {median:.1} ({min:.1} to {max:.1}) |")
+                    write!(
+                        out,
+                        " {median:.digits$} ({min:.digits$} to {max:.digits$}) |"
+                    )
                 }
                 None => write!(out, " - |"),
             };

@@ -2,6 +2,7 @@
 
 use super::{Document, Row};
 use crate::machine::Machine;
+use crate::report::Summary;
 use std::fmt::Write as _;
 
 /// A column: its title, digits behind the point, and what it is of a row.
@@ -16,9 +17,11 @@ const COLUMNS: [Column; 10] = [
     ("attempts that lost", 3, |row| Some(row.abort_share)),
     ("processors", 2, |row| Some(row.processors)),
     ("held ratio", 3, |row| row.held_ratio),
-    ("slowest second after the end, over the median", 3, |row| {
-        row.release_min_ratio
-    }),
+    (
+        "slowest second after the end, over the median without a snapshot",
+        3,
+        |row| row.release_min_ratio,
+    ),
     ("old scan over a fresh one", 2, |row| row.scan_ratio),
     ("index operations a transaction", 1, |row| {
         row.index_operations_per_tx
@@ -44,9 +47,14 @@ pub(super) fn markdown(document: &Document<'_>) -> String {
     let grouped = rows.iter().any(|row| !row.group.is_empty());
     let titles: Vec<&str> = columns.iter().map(|column| column.0).collect();
     let group = if grouped { " of |" } else { "" };
+    let machine = document.runs.first().map(|run| Summary::machine(&run.1));
+    let spread = match rounds {
+        1 => "one run, no spread".to_owned(),
+        _ => format!("medians of {rounds} rounds"),
+    };
     let mut out = format!(
-        "Figure {figure}, medians of {rounds} rounds; {}; commit {}\n\n| variant |{group} {} |\n",
-        Machine::here().words(),
+        "Figure {figure}, {spread}; {}; commit {}\n\n| variant |{group} {} |\n",
+        machine.map(Machine::words).unwrap_or_default(),
         env!("VELLUM_COMMIT"),
         titles.join(" | ")
     );
