@@ -1,11 +1,17 @@
-//! Runs programs under callgrind and reads what it writes: costs by thread and function, and who called whom.
+//! Runs programs under callgrind and reads what it writes: costs by thread, function and file, and who called whom.
 //!
 //! Instructions do not depend on what else the machine does. The caches are simulated with sizes of our own ([`CACHES`]), so that
 //! misses do not depend on the machine either; they depend a little on where memory happens to lie.
 //!
-//! Layout of a file (callgrind's manual, "Callgrind Format Specification"): `events:` names the numbers of a line of costs, `fn=(1)
-//! name` begins a function (`fn=(1)` from the second time on), `cfn=` and `calls=` come before a line that holds the costs of the
-//! calls, what was called below included. Numbers at the end of a line that are zero are left out.
+//! Layout of a file (callgrind's manual, "Callgrind Format Specification"): `events:` names the numbers of a line of costs, `fl=(1)
+//! name` the file of the function that follows, `fn=(1) name` begins a function (`(1)` alone from the second time on; files and functions
+//! are numbered apart), `fi=` and `fe=` change the file for the lines of costs that follow, where what is there was inlined from another file, or ends.
+//! `cfi=` or `cfl=`, `cfn=` and `calls=` come before a line that holds the costs of the calls, what was called below included. Numbers at the
+//! end of a line that are zero are left out. Lines of costs are in the order of their addresses.
+//!
+//! Whose the code of a library is that was inlined (`core`, of which half of a search consists): nothing says so, but what is beside
+//! it in the program was mostly inlined with it. So its costs are those of the file of ours that was named last before it in the function
+//! ([`Place::file`]).
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -34,35 +40,57 @@ impl Costs {
         self.first_misses += more.first_misses;
         self.last_misses += more.last_misses;
     }
+}
 
-    /// What is left without `less`, zero where that is more.
-    #[must_use]
-    pub fn without(self, less: Self) -> Self {
-        Self {
-            instructions: self.instructions.saturating_sub(less.instructions),
-            first_misses: self.first_misses.saturating_sub(less.first_misses),
-            last_misses: self.last_misses.saturating_sub(less.last_misses),
-        }
-    }
+/// Where something was spent.
+#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Place {
+    /// The function that was not inlined.
+    pub function: String,
+    /// The file of the workspace, from its root, whose code it is; of a function that has none, the file as the compiler names it.
+    pub file: String,
 }
 
 /// One thread of a run.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct Profile {
-    /// What each function cost itself.
-    pub functions: BTreeMap<String, Costs>,
+    /// What each place cost itself.
+    pub places: BTreeMap<Place, Costs>,
     /// Instructions of calls, what was called below included, by caller and callee.
     pub calls: BTreeMap<(String, String), u64>,
 }
 
-/// Runs `command` with its output thrown away, and returns its threads by callgrind's numbers. Its files are made in `folder`. Nothing if
-/// the program failed.
+impl Profile {
+    /// What each function cost itself.
+    pub fn functions(&self) -> BTreeMap<&str, Costs> {
+        let mut functions = BTreeMap::<&str, Costs>::new();
+        for (place, costs) in &self.places {
+            functions.entry(&place.function).or_default().add(*costs);
+        }
+        functions
+    }
+
+    /// What the whole thread cost.
+    pub fn sum(&self) -> Costs {
+        let mut sum = Costs::default();
+        for costs in self.places.values() {
+            sum.add(*costs);
+        }
+        sum
+    }
+}
+
+/// Runs `command` with its output thrown away, and returns its threads by callgrind's numbers; what is counted is what happens inside of
+/// functions whose names `counted` matches (callgrind's pattern). Files are made in `folder`; the workspace is in `root`. Nothing if the
+/// program failed.
 ///
 /// # Errors
 /// If valgrind is not there, or its files cannot be read.
 pub fn profile(
     command: &[OsString],
+    counted: &str,
     folder: &Path,
+    root: &Path,
 ) -> io::Result<Option<BTreeMap<String, Profile>>> {
     let out = folder.join("calls");
     let status = Command::new("valgrind")
@@ -75,6 +103,7 @@ pub fn profile(
             "--cache-sim=yes",
         ])
         .args(CACHES)
+        .arg(format!("--toggle-collect={counted}"))
         .arg(format!("--callgrind-out-file={}", out.display()))
         .args(command)
         .stdout(Stdio::null())
@@ -91,7 +120,8 @@ pub fn profile(
         if let Some(thread) = name.strip_prefix("calls-") {
             // Names of symbols are what compilers made of them.
             let text = std::fs::read(&path)?;
-            threads.insert(thread.to_owned(), parse(&String::from_utf8_lossy(&text)));
+            let profile = parse(&String::from_utf8_lossy(&text), &root.to_string_lossy());
+            threads.insert(thread.to_owned(), profile);
         }
     }
     Ok(Some(threads))
@@ -119,41 +149,70 @@ fn missing(error: io::Error) -> io::Error {
     )
 }
 
-/// Reads one file.
-fn parse(text: &str) -> Profile {
-    let mut profile = Profile::default();
-    let mut names = BTreeMap::<&str, &str>::new();
-    let mut events = Vec::new();
-    let (mut function, mut callee) = (String::new(), String::new());
-    let mut of_call = false;
-    let mut name = |text| {
+/// Names that come once in a file of callgrind's, by their numbers.
+#[derive(Default)]
+struct Names<'t>(BTreeMap<&'t str, &'t str>);
+
+impl<'t> Names<'t> {
+    fn read(&mut self, text: &'t str) -> &'t str {
         let (number, name) = text_of(text);
         if !name.is_empty() {
-            names.insert(number, name);
+            self.0.insert(number, name);
         }
-        names.get(number).copied().unwrap_or(number).to_owned()
-    };
+        self.0.get(number).copied().unwrap_or(number)
+    }
+}
+
+/// Reads one file; `root` is the workspace's.
+fn parse(text: &str, root: &str) -> Profile {
+    let mut profile = Profile::default();
+    let (mut functions, mut files) = (Names::default(), Names::default());
+    let mut events = Vec::new();
+    let (mut place, mut callee) = (Place::default(), "");
+    // The file of the function to come.
+    let mut own = "";
+    let mut of_call = false;
     for line in text.lines() {
         if let Some(list) = line.strip_prefix("events: ") {
             events = list.split(' ').collect();
+        } else if let Some(text) = line.strip_prefix("fl=") {
+            own = files.read(text);
         } else if let Some(text) = line.strip_prefix("fn=") {
-            function = name(text);
+            functions.read(text).clone_into(&mut place.function);
+            let file = ours(own, root).unwrap_or(own);
+            file.clone_into(&mut place.file);
+        } else if let Some(text) = line.strip_prefix("fi=").or(line.strip_prefix("fe=")) {
+            if let Some(file) = ours(files.read(text), root) {
+                file.clone_into(&mut place.file);
+            }
+        } else if let Some(text) = line.strip_prefix("cfi=").or(line.strip_prefix("cfl=")) {
+            files.read(text);
         } else if let Some(text) = line.strip_prefix("cfn=") {
-            callee = name(text);
+            callee = functions.read(text);
         } else if line.starts_with("calls=") {
             of_call = true;
         } else if line.starts_with(|first: char| first.is_ascii_digit() || "+-*".contains(first)) {
             let costs = costs(&events, line);
             if std::mem::take(&mut of_call) {
-                let call = (function.clone(), callee.clone());
+                let call = (place.function.clone(), callee.to_owned());
                 *profile.calls.entry(call).or_default() += costs.instructions;
+            } else if let Some(known) = profile.places.get_mut(&place) {
+                known.add(costs);
             } else {
-                let own = profile.functions.entry(function.clone()).or_default();
-                own.add(costs);
+                profile.places.insert(place.clone(), costs);
             }
         }
     }
     profile
+}
+
+/// The file from the root, if it is one of the workspace.
+fn ours<'f>(file: &'f str, root: &str) -> Option<&'f str> {
+    let file = match file.strip_prefix(root) {
+        Some(inside) => inside.trim_start_matches('/'),
+        None => file,
+    };
+    (file.starts_with("crates/") || file.starts_with("bench/")).then_some(file)
 }
 
 /// `(number) name`, of which the name comes once in a file.
@@ -181,23 +240,64 @@ fn costs(events: &[&str], line: &str) -> Costs {
 mod tests {
     use super::*;
 
+    fn costs(instructions: u64, first_misses: u64, last_misses: u64) -> Costs {
+        Costs {
+            instructions,
+            first_misses,
+            last_misses,
+        }
+    }
+
     #[test]
     fn functions_and_calls_are_read_with_names_that_come_once() {
         let text = "version: 1\nevents: Ir Dr Dw I1mr D1mr D1mw ILmr DLmr DLmw\nsummary: 9 9\n\n\
             fl=(1) src/slot.rs\nfn=(1) wal::append\n31 100 2 0 9 4 1 9 1 2\n+1 20\n\
             cfi=(3) other.rs\ncfn=(2) memcpy\ncalls=2 +3 \n* 1000 1 1 1 50 1 1 7\n-3 5\n\n\
             fn=(2)\n12 700 0 0 0 3\nfn=(1)\n* 1\n";
-        let profile = parse(text);
-        let costs = |instructions, first_misses, last_misses| Costs {
-            instructions,
-            first_misses,
-            last_misses,
-        };
-        assert_eq!(profile.functions["wal::append"], costs(126, 5, 3));
-        assert_eq!(profile.functions["memcpy"], costs(700, 3, 0));
-        assert_eq!(profile.functions.len(), 2);
+        let profile = parse(text, "/w");
+        let functions = profile.functions();
+        assert_eq!(functions["wal::append"], costs(126, 5, 3));
+        assert_eq!(functions["memcpy"], costs(700, 3, 0));
+        assert_eq!(functions.len(), 2);
+        assert_eq!(profile.sum(), costs(826, 8, 3));
         let call = ("wal::append".to_owned(), "memcpy".to_owned());
         assert_eq!(profile.calls, BTreeMap::from([(call, 1000)]));
+    }
+
+    #[test]
+    fn costs_of_inlined_code_are_those_of_its_file_and_a_librarys_are_its_neighbours() {
+        let text = "events: Ir\n\n\
+            fl=(1) /w/crates/engine/src/transaction.rs\nfn=(1) vellum::get\n10 3\n\
+            fi=(2) /rustc/abc/library/core/src/option.rs\n5 4\n\
+            fi=(3) crates/storage/buffer/src/guard.rs\n7 10\n\
+            fi=(2)\n9 20\n\
+            cfi=(4) /w/crates/storage/wal/src/slot.rs\ncfn=(2) wal::append\ncalls=1 8\n9 5000\n+2 2\n\
+            fe=(1)\n11 100\n\
+            fl=(4)\nfn=(2)\n8 1000\nfi=(2)\n9 30\n\
+            fl=(5) ./malloc/malloc.c\nfn=(3) free\n9 7\n\
+            fl=(6) /elsewhere/crates/b.rs\nfn=(4) other\n9 1\nfi=(2)\n1 1\n";
+        let profile = parse(text, "/w");
+        let place = |function: &str, file: &str| Place {
+            function: function.to_owned(),
+            file: file.to_owned(),
+        };
+        let expected = [
+            (place("free", "./malloc/malloc.c"), 7),
+            (place("other", "/elsewhere/crates/b.rs"), 2),
+            (
+                place("vellum::get", "crates/engine/src/transaction.rs"),
+                107,
+            ),
+            (
+                place("vellum::get", "crates/storage/buffer/src/guard.rs"),
+                32,
+            ),
+            (place("wal::append", "crates/storage/wal/src/slot.rs"), 1030),
+        ];
+        let expected = expected.map(|(place, instructions)| (place, costs(instructions, 0, 0)));
+        assert_eq!(profile.places, BTreeMap::from(expected));
+        let call = ("vellum::get".to_owned(), "wal::append".to_owned());
+        assert_eq!(profile.calls, BTreeMap::from([(call, 5000)]));
     }
 
     #[test]

@@ -2,11 +2,11 @@
 //!
 //! By `perf record` where there is a perf that may; else by callgrind's graph of calls. `vellum-flame` draws.
 //!
-//! What the two show is not the same. Perf samples all threads by time, the load included. Callgrind counts instructions of the thread that
-//! runs the operations, and knows who called whom but not in which stack: what a function cost below one caller is taken to be spread
+//! What the two show is not the same. Perf samples all threads by time, the load included, and background work is that of `vellum-count`, a
+//! step whenever so many operations are done. Callgrind counts instructions of the operations, and knows who called whom but not in which stack: what a function cost below one caller is taken to be spread
 //! as it is below all of them ([`fold`]). So a function that does different things for different callers looks alike below each.
 
-use crate::callgrind::{self, Profile};
+use crate::callgrind::{Costs, Profile};
 use crate::count::{self, Counted};
 use crate::workspace::{Workspace, cargo};
 use std::collections::BTreeMap;
@@ -41,13 +41,13 @@ pub fn run(workspace: &Workspace, name: &str) -> io::Result<bool> {
     let scratch = folder.join("run");
     let _ = std::fs::remove_dir_all(&scratch);
     std::fs::create_dir_all(&scratch)?;
-    let program = workspace.target().join("release/vellum-bench");
+    let program = count::program(workspace);
     let drawn = (|| {
         let (form, unit) = match sample(&program, counted, &scratch)? {
             Ok(()) => ("perf", "samples"),
             Err(why) => {
                 println!("flame: {why}; callgrind is asked instead, which takes a minute");
-                if !call_graph(&program, counted, &scratch)? {
+                if !call_graph(workspace, counted, &scratch)? {
                     println!("flame: the run of {name} failed");
                     return Ok(false);
                 }
@@ -127,22 +127,11 @@ fn sample(program: &Path, counted: &Counted, scratch: &Path) -> io::Result<Resul
 }
 
 /// Folds what callgrind knows of a run. False if the run failed.
-fn call_graph(program: &Path, counted: &Counted, scratch: &Path) -> io::Result<bool> {
-    let [_, command] = counted.commands(program, scratch);
-    let Some(threads) = callgrind::profile(&command, scratch)? else {
+fn call_graph(workspace: &Workspace, counted: &Counted, scratch: &Path) -> io::Result<bool> {
+    let Some(worker) = count::profile(workspace, counted, scratch)? else {
         return Ok(false);
     };
-    // The first thread loads and checks; of the others the one that runs the operations does most.
-    let others = threads.iter().filter(|(thread, _)| *thread != "01");
-    let own = |profile: &Profile| {
-        profile
-            .functions
-            .values()
-            .map(|it| it.instructions)
-            .sum::<u64>()
-    };
-    let worker = others.map(|it| it.1).max_by_key(|profile| own(profile));
-    let stacks = worker.map(fold).unwrap_or_default();
+    let stacks = fold(&worker);
     std::fs::write(scratch.join(STACKS), stacks)?;
     Ok(true)
 }
@@ -152,7 +141,8 @@ fn fold(profile: &Profile) -> String {
     let mut below = BTreeMap::<&str, Vec<(&str, f64)>>::new();
     let mut whole = BTreeMap::<&str, f64>::new();
     let mut called = BTreeMap::<&str, f64>::new();
-    for (function, costs) in &profile.functions {
+    let functions = profile.functions();
+    for (function, costs) in &functions {
         *whole.entry(function).or_default() += costs.instructions as f64;
     }
     for ((caller, callee), cost) in &profile.calls {
@@ -166,7 +156,7 @@ fn fold(profile: &Profile) -> String {
         }
     }
     let mut graph = Graph {
-        profile,
+        functions,
         below,
         whole,
         least: 0.0,
@@ -187,7 +177,8 @@ fn fold(profile: &Profile) -> String {
 }
 
 struct Graph<'p> {
-    profile: &'p Profile,
+    /// What each costs itself.
+    functions: BTreeMap<&'p str, Costs>,
     /// Whom each calls, and what that costs.
     below: BTreeMap<&'p str, Vec<(&'p str, f64)>>,
     /// What each costs with all below.
@@ -201,7 +192,7 @@ impl<'p> Graph<'p> {
     /// Writes the stacks from this function on, which cost this much here.
     fn walk(&mut self, function: &'p str, cost: f64) {
         let share = cost / self.whole[function].max(1.0);
-        let own = self.profile.functions.get(function);
+        let own = self.functions.get(function);
         let mut own = own.map_or(0.0, |costs| costs.instructions as f64) * share;
         self.stack.push(function);
         let below = self.below.get(function).cloned().unwrap_or_default();
@@ -230,21 +221,25 @@ impl<'p> Graph<'p> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::callgrind::Costs;
+    use crate::callgrind::Place;
 
     fn profile(own: &[(&str, u64)], calls: &[(&str, &str, u64)]) -> Profile {
         let costs = |instructions| Costs {
             instructions,
             ..Costs::default()
         };
-        let own = own
-            .iter()
-            .map(|(name, cost)| ((*name).to_owned(), costs(*cost)));
+        let own = own.iter().map(|(name, cost)| {
+            let place = Place {
+                function: (*name).to_owned(),
+                file: String::new(),
+            };
+            (place, costs(*cost))
+        });
         let calls = calls
             .iter()
             .map(|(caller, callee, cost)| (((*caller).to_owned(), (*callee).to_owned()), *cost));
         Profile {
-            functions: own.collect(),
+            places: own.collect(),
             calls: calls.collect(),
         }
     }

@@ -3,8 +3,7 @@
 //! Two processes run at the same time, each bound to a processor with all its threads: one beside snapshots, one without; then the other way around. What the
 //! machine does to both is divided out of their rates, and their processor time an operation is told, which waits for nobody.
 
-use crate::count;
-use crate::workspace::Workspace;
+use crate::workspace::{Workspace, build_release};
 use serde_json::Value;
 use std::io::{self, Error};
 use std::path::{Path, PathBuf};
@@ -64,7 +63,7 @@ pub fn run(workspace: &Workspace, workload: &str, seconds: u64, more: &[&str]) -
         println!("held: {} seconds at least", BEFORE + LAST as u64);
         return Ok(false);
     }
-    if !count::build(workspace)? {
+    if !build_release(workspace, "vellum-bench")? {
         return Ok(false);
     }
     let program = workspace.target().join("release/vellum-bench");

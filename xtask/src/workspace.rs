@@ -99,6 +99,18 @@ pub fn cargo() -> Command {
     command
 }
 
+/// Builds a member as it is measured.
+///
+/// # Errors
+/// If cargo cannot be run.
+pub fn build_release(workspace: &Workspace, package: &str) -> io::Result<bool> {
+    let status = cargo()
+        .current_dir(&workspace.root)
+        .args(["build", "--release", "-p", package])
+        .status()?;
+    Ok(status.success())
+}
+
 fn below(root: &Path, path: &Path) -> Option<String> {
     Some(path.strip_prefix(root).ok()?.to_str()?.replace('\\', "/"))
 }

@@ -3,7 +3,7 @@
 use std::io::{IsTerminal, Write, sink, stderr, stdout};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
-use vellum_bench::vellum_engine::VellumEngine;
+use vellum_bench::vellum_engine;
 use vellum_bench::{Output, interrupt, run};
 
 fn main() -> ExitCode {
@@ -29,7 +29,7 @@ fn main() -> ExitCode {
     };
     ExitCode::from(run(
         std::env::args_os(),
-        VellumEngine::open,
+        vellum_engine::open,
         Output {
             lines,
             table,

@@ -117,7 +117,7 @@ pub fn judge(text: &str, counted: &[Row]) -> Judgement {
     judge_first(text, counted, 3)
 }
 
-/// Compares the instructions alone: where others use the machine, background threads take more or less of the work, and misses differ by more than is let pass.
+/// Compares the instructions alone: misses depend a little on where memory lies, which another machine's environment decides.
 pub fn judge_instructions(text: &str, counted: &[Row]) -> Judgement {
     judge_first(text, counted, 1)
 }

@@ -70,7 +70,7 @@ pub fn run(workspace: &Workspace) -> std::io::Result<bool> {
     }
     let mut findings = check(&tree, &workspace.packages);
     let mut of_history = Findings::default();
-    counts::check_change(&workspace.root, &mut of_history);
+    counts::check_history(&workspace.root, &mut of_history);
     age::tell(&workspace.root);
     findings.extend(of_history.0);
     for finding in &findings {

@@ -2,7 +2,7 @@
 
 use clap::Parser;
 use vellum_bench::cli::{Cli, Command};
-use vellum_bench::vellum_engine::VellumEngine;
+use vellum_bench::vellum_engine;
 use vellum_workload::conformance::{check, check_read_committed};
 use vellum_workload::engine::Engine;
 
@@ -24,8 +24,10 @@ fn vellum_conforms() {
         let Command::Run(workload) = cli.command else {
             panic!("a workload");
         };
-        check(|| VellumEngine::open(&workload.settings()).unwrap());
-        let described = VellumEngine::open(&workload.settings()).unwrap().describe();
+        check(|| vellum_engine::open(&workload.settings()).unwrap());
+        let described = vellum_engine::open(&workload.settings())
+            .unwrap()
+            .describe();
         // What is told of each peer.
         for what in ["isolation", "durability", "memory", "checksums"] {
             let told = described.settings.iter().find(|it| it.0 == what);
@@ -34,6 +36,6 @@ fn vellum_conforms() {
         let mut settings = workload.settings();
         settings.data = directory.path().join("read-committed");
         std::fs::create_dir(&settings.data).unwrap();
-        check_read_committed(VellumEngine::open(&settings).unwrap());
+        check_read_committed(vellum_engine::open(&settings).unwrap());
     }
 }

@@ -1,7 +1,7 @@
 //! Hekaton's workload by the whole program: what is reported, what is refused, what a check finds.
 
 use crate::support::{Forgetful, bench, json, occupy, program};
-use vellum_bench::vellum_engine::VellumEngine;
+use vellum_bench::vellum_engine;
 use vellum_workload::engine::{Engine, Session, TxOptions};
 use vellum_workload::hekaton::{ROWS, TABLES};
 use vellum_workload::kv::key;
@@ -67,7 +67,7 @@ fn vellum_keeps_the_sums_at_both_levels_and_with_ordered_locks() {
             "hekaton --rows 30 --reads 2 --writes 4 --threads 2 --seconds 1 --pool-mib 32 {flags} --json {}",
             file.display()
         );
-        let ended = bench(&flags, directory.path(), VellumEngine::open);
+        let ended = bench(&flags, directory.path(), vellum_engine::open);
         assert_eq!(ended.code, 0, "{flags}: {}", ended.table);
         let summary = json(&file);
         assert_eq!(summary["consistency"], "ok");

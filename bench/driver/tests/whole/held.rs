@@ -5,7 +5,7 @@ use serde_json::Value;
 use std::collections::BTreeSet;
 use std::ops::Range;
 use vellum_bench::cli::{Settings, Variant};
-use vellum_bench::vellum_engine::VellumEngine;
+use vellum_bench::vellum_engine;
 use vellum_workload::engine::{
     Description, Direction, Engine, Result, Session, Statistics, Table, TableSpec, TxOptions,
 };
@@ -16,7 +16,7 @@ fn summary(flags: &str) -> Value {
     let directory = tempfile::tempdir().unwrap();
     let file = directory.path().join("summary.json");
     let flags = format!("{flags} --pool-mib 64 --json {}", file.display());
-    let ended = bench(&flags, directory.path(), VellumEngine::open);
+    let ended = bench(&flags, directory.path(), vellum_engine::open);
     assert_eq!(ended.code, 0, "{flags}: {}", ended.table);
     let summary = json(&file);
     assert_eq!(summary["consistency"], "ok", "{flags}");
@@ -155,7 +155,7 @@ fn figures_run_their_variants_and_leave_json_a_picture_and_a_table() {
         let directory = tempfile::tempdir().unwrap();
         let out = directory.path().join("out");
         let flags = format!("figure {figure} --tiny {flags} --out {}", out.display());
-        let ended = program(&flags, VellumEngine::open);
+        let ended = program(&flags, vellum_engine::open);
         assert_eq!(ended.code, 0, "{}", ended.table);
         let written = json(&out.join(format!("figure-{figure}.json")));
         let rows = written["rows"].as_array().unwrap();
@@ -225,7 +225,7 @@ fn what_follows_the_end_of_a_snapshot_is_measured_on_all_workloads_that_can_hold
         "figure release --tiny --warehouses 1 --pool-mib 64 --seconds 4 --out {}",
         out.display()
     );
-    let ended = program(&flags, VellumEngine::open);
+    let ended = program(&flags, vellum_engine::open);
     assert_eq!(ended.code, 0, "{}", ended.table);
     let written = json(&out.join("figure-release.json"));
     let rows = written["rows"].as_array().unwrap();
@@ -259,7 +259,7 @@ fn figures_have_what_is_measured_by_the_second() {
             "figure {figure} --tiny --warehouses 1 --pool-mib 16 --seconds 6 --out {}",
             out.display()
         );
-        let ended = program(&flags, VellumEngine::open);
+        let ended = program(&flags, vellum_engine::open);
         assert_eq!(ended.code, 0, "{}", ended.table);
         let written = json(&out.join(format!("figure-{figure}.json")));
         let has = |row: &Value, key: &str| row[key].as_f64().is_some_and(|number| number > 0.0);
@@ -298,22 +298,22 @@ fn queue_of_another_run_is_continued_and_checked() {
         file.display()
     );
     for _ in 0..2 {
-        let ended = bench(&flags, directory.path(), VellumEngine::open);
+        let ended = bench(&flags, directory.path(), vellum_engine::open);
         assert_eq!(ended.code, 0, "{}", ended.table);
         assert_eq!(json(&file)["transactions"], 100);
     }
     let check = "queue --rows 30 --value-size 20 --check";
-    let ended = bench(check, directory.path(), VellumEngine::open);
+    let ended = bench(check, directory.path(), vellum_engine::open);
     assert_eq!(ended.code, 0, "{}", ended.table);
     let check = "queue --rows 31 --value-size 20 --check";
-    let ended = bench(check, directory.path(), VellumEngine::open);
+    let ended = bench(check, directory.path(), vellum_engine::open);
     assert!(
         ended.code == 1 && ended.table.contains("30 rows are in the queue, not 31"),
         "{}",
         ended.table
     );
     let other = "queue --rows 30 --value-size 21 --operations 1";
-    let ended = bench(other, directory.path(), VellumEngine::open);
+    let ended = bench(other, directory.path(), vellum_engine::open);
     assert!(
         ended.code == 2 && ended.table.contains("30 of them not"),
         "{}",

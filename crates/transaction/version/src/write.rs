@@ -219,8 +219,9 @@ impl VersionStore {
         scratch.note_newest(&header);
         debug_assert!(
             {
-                let mut now = Vec::new();
-                copy_newest(&leaf, &mut now).is_some_and(|now| now == header) && now == scratch.row
+                // A buffer that is filled anew before it is used: a check that allocates hides what the update does.
+                let now = &mut scratch.entry;
+                copy_newest(&leaf, now).is_some_and(|now| now == header) && *now == scratch.row
             },
             "the leaf is as it was read"
         );
