@@ -67,7 +67,7 @@ impl Transaction {
             let before = self.inner().savepoint();
             let begun = self.all_or_nothing(|| {
                 let shape = self.shape_of(table)?;
-                if !shape.indexes.is_empty() || !self.close_if_empty(shape)? {
+                if !shape.indexes.is_empty() || !self.close_if_empty(table, shape)? {
                     return Ok(false);
                 }
                 self.begin_tree(table, before)?;
