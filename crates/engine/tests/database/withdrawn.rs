@@ -1,7 +1,7 @@
 //! Snapshots that are withdrawn, and transactions that are promoted, in the middle of a long operation: it lets that happen, and goes by it.
 #![cfg(not(any(loom, shuttle)))]
 
-use crate::support::{key, open, settle, small};
+use crate::support::{by_value, key, open, rows, settle, small};
 use std::sync::Arc;
 use std::thread;
 use vellum::{
@@ -127,4 +127,48 @@ fn regress_load_that_is_withdrawn_between_two_leaves_does_not_read_a_freed_tree(
         settle(&database);
         assert!(database.verify().unwrap().is_sound());
     }
+}
+
+#[test]
+fn index_maker_that_is_withdrawn_between_two_leaves_says_so() {
+    let (database, table, emptied) = with_emptied();
+    let make = || {
+        let tx = begin(&database);
+        let made = tx.create_index(&emptied, "i", by_value(0, Some(4), false));
+        made.map(drop)
+    };
+    let point = "schema: between two leaves of an index that is filled";
+    let told = beside(point, make, || outgrow(&database, &table));
+    assert!(matches!(told, Err(Error::SnapshotTooOld)), "{told:?}");
+    settle(&database);
+    assert!(database.verify().unwrap().is_sound());
+}
+
+#[test]
+fn load_that_was_withdrawn_takes_no_further_row() {
+    let (database, table, emptied) = with_emptied();
+    let tx = begin(&database);
+    assert!(tx.begin_load(&emptied).unwrap());
+    assert!(tx.load_row(&key(1), b"v").unwrap());
+    outgrow(&database, &table);
+    let told = tx.load_row(&key(2), b"v");
+    assert!(matches!(told, Err(Error::SnapshotTooOld)), "{told:?}");
+    assert!(!tx.is_loading());
+    drop(tx);
+    let (tx, mut asked) = (begin(&database), 0u32);
+    let told = tx.bulk_load(&emptied, |key, value| {
+        asked += 1;
+        if asked == 5 {
+            outgrow(&database, &table);
+        }
+        key.extend_from_slice(&asked.to_be_bytes());
+        value.push(1);
+        asked < 100
+    });
+    assert!(matches!(told, Err(Error::SnapshotTooOld)), "{told:?}");
+    assert_eq!(asked, 5);
+    drop(tx);
+    settle(&database);
+    assert_eq!(rows(&begin(&database), &emptied), []);
+    assert!(database.verify().unwrap().is_sound());
 }

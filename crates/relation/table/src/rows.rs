@@ -757,32 +757,29 @@ impl EntryWriter<'_> {
 #[derive(Debug)]
 pub struct IndexFiller<'f> {
     store: &'f VersionStore,
-    transaction: &'f Transaction,
     index: &'f Index,
     scratch: Scratch,
     columns: Vec<u8>,
 }
 
 impl<'f> IndexFiller<'f> {
-    /// A filler of `index`, in a transaction.
-    pub fn new(store: &'f VersionStore, transaction: &'f Transaction, index: &'f Index) -> Self {
+    /// A filler of `index`.
+    pub fn new(store: &'f VersionStore, index: &'f Index) -> Self {
         let (scratch, columns) = (Scratch::default(), Vec::new());
         Self {
             store,
-            transaction,
             index,
             scratch,
             columns,
         }
     }
 
-    /// Adds the entry of one row.
+    /// Adds the entry of one row, which was found in the same operation.
     ///
     /// # Errors
     /// `KeyExists` where a unique index would hold two rows, `KeyTooLong`, storage errors.
-    pub fn add(&mut self, key: &[u8], value: &[u8]) -> Result<()> {
-        let operation = self.transaction.operation()?;
-        let view = View::of_statement(&operation);
+    pub fn add(&mut self, operation: &Operation<'_>, key: &[u8], value: &[u8]) -> Result<()> {
+        let view = View::of_statement(operation);
         let writer = EntryWriter {
             store: self.store,
             view: &view,
