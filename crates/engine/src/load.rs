@@ -211,7 +211,7 @@ impl Transaction {
         if value.len() <= inline_body_max(engine.context.page_size(), key.len()) {
             loader.push(key, &[&[RowShape::INLINE.reduced_flags()], value], journal)?;
         } else {
-            let chain = engine.store.write_chain(self.inner(), value)?;
+            let chain = engine.store.write_chain(&mut self.operation()?, value)?;
             if let Err(error) = engine.store.adopt(self.inner(), chain.root) {
                 let kind = PendingKind::Chain;
                 engine.store.give_up(self.inner(), chain.root, kind);

@@ -522,7 +522,7 @@ impl Transaction {
                 }
             }
             for at in leaf.position()..leaf.len() {
-                let operation = self.operation()?;
+                let mut operation = self.operation()?;
                 leaf.key(at, &mut key);
                 row.clear();
                 row.extend_from_slice(leaf.payload(at));
@@ -537,7 +537,8 @@ impl Transaction {
                 }
                 if header.shape.overflow {
                     let most = index.key.value_bytes();
-                    engine.store.read_chain_start(body, most, &mut large)?;
+                    let store = &engine.store;
+                    store.read_chain_start(&mut operation, body, most, &mut large)?;
                     filler.add(&operation, &key, &large)?;
                 } else {
                     filler.add(&operation, &key, body)?;

@@ -1,7 +1,7 @@
 //! Snapshots that are withdrawn, and transactions that are promoted, in the middle of a long operation: it lets that happen, and goes by it.
 #![cfg(not(any(loom, shuttle)))]
 
-use crate::support::{by_value, key, open, rows, settle, small};
+use crate::support::{by_value, key, open, rows, settle, small, with_table};
 use std::sync::Arc;
 use std::thread;
 use vellum::{
@@ -171,4 +171,122 @@ fn load_that_was_withdrawn_takes_no_further_row() {
     settle(&database);
     assert_eq!(rows(&begin(&database), &emptied), []);
     assert!(database.verify().unwrap().is_sound());
+}
+
+/// Something that reads or writes a large value: true if it read or did what it should.
+type OnLarge = fn(&Transaction, &Table) -> Result<bool, Error>;
+
+/// A value of five pages.
+fn large_value(number: u32) -> Vec<u8> {
+    vec![number as u8; 18_000]
+}
+
+const ON_LARGE: [(&str, OnLarge); 9] = [
+    ("get", |tx, table| {
+        let is_it = tx.get(table, &key(1), |value| value == large_value(1));
+        Ok(is_it? == Some(true))
+    }),
+    ("get_into", |tx, table| {
+        let mut value = Vec::new();
+        Ok(tx.get_into(table, &key(1), &mut value)? && value == large_value(1))
+    }),
+    ("cursor", |tx, table| {
+        let mut cursor = tx.cursor(table, ..)?;
+        let row = cursor.next()?;
+        Ok(row == Some((&key(0)[..], &large_value(0)[..])))
+    }),
+    ("insert", |tx, table| {
+        tx.insert(table, &key(9), &large_value(9)).map(|()| true)
+    }),
+    ("upsert", |tx, table| {
+        tx.upsert(table, &key(1), &large_value(9))
+    }),
+    ("update", |tx, table| {
+        tx.update(table, &key(1), &[0..2], |value| value[1] = 9)
+    }),
+    ("delete", |tx, table| tx.delete(table, &key(1))),
+    ("create_index", |tx, table| {
+        let key = by_value(16_000, Some(16_004), false);
+        tx.create_index(table, "more", key).map(|_| true)
+    }),
+    ("load_row", |tx, _| {
+        let table = tx.create_table("loaded")?;
+        Ok(tx.begin_load(&table)? && tx.load_row(&key(1), &large_value(1))? && tx.end_load()? == 1)
+    }),
+];
+
+/// A database with a table to be written to, and one of three large values with an index behind their first pages.
+fn with_large(config: &Config) -> (Database, Table, Table) {
+    let (_, database, table) = with_table(config);
+    let large = database.retry(|tx| {
+        let large = tx.create_table("large")?;
+        tx.create_index(&large, "i", by_value(12_000, Some(12_004), false))?;
+        for number in 0..3 {
+            tx.insert(&large, &key(number), &large_value(number))?;
+        }
+        Ok(large)
+    });
+    (database, table, large.unwrap())
+}
+
+const BETWEEN_STRETCHES: &str = "large value: between two stretches";
+
+#[test]
+fn reader_and_writer_of_a_large_value_are_withdrawn_in_the_middle_of_it() {
+    for (name, operation) in ON_LARGE {
+        let (database, table, large) = with_large(&config());
+        let before = rows(&begin(&database), &large);
+        let work = || {
+            let tx = begin(&database);
+            let told = operation(&tx, &large);
+            let over = tx.get(&large, &key(1), |_| ());
+            (told, matches!(over, Err(Error::TransactionOver { .. })))
+        };
+        let told = beside(BETWEEN_STRETCHES, work, || outgrow(&database, &table));
+        let said_so = matches!(told, (Err(Error::SnapshotTooOld), true));
+        assert!(said_so, "{name}: {told:?}");
+        settle(&database);
+        assert!(rows(&begin(&database), &large) == before, "{name}");
+        let report = database.verify().unwrap();
+        assert!(report.is_sound(), "{name}: {:#?}", report.findings);
+        assert_eq!(report.pages.pending, 0, "{name}: all is given back");
+    }
+}
+
+#[test]
+fn reader_and_writer_of_a_large_value_are_promoted_in_the_middle_of_it() {
+    let mut config = small();
+    config.promote_after_ticks = 200;
+    for (name, operation) in ON_LARGE {
+        let (database, table, large) = with_large(&config);
+        let before = rows(&begin(&database), &large);
+        let work = || {
+            let tx = begin(&database);
+            let told = operation(&tx, &large)?;
+            let seen = rows(&tx, &large);
+            tx.commit().map(|()| (told, seen))
+        };
+        let mut promotions = 0;
+        let told = beside(BETWEEN_STRETCHES, work, || {
+            let end = database.statistics().clock + 400;
+            while database.statistics().clock < end {
+                let tx = begin(&database);
+                // What is deleted, and what goes with it, is in the way of nobody.
+                let _ = tx.upsert(&table, b"k", b"v");
+                let _ = tx.delete(&table, b"k");
+                let _ = tx.commit();
+            }
+            promotions = database.statistics().promotions;
+        });
+        assert_eq!(promotions, 1, "{name}");
+        let (told, seen) = told.unwrap();
+        assert!(told, "{name}");
+        settle(&database);
+        let after = rows(&begin(&database), &large);
+        assert!(after == seen, "{name}: others see what it saw");
+        let writes = matches!(name, "insert" | "upsert" | "update" | "delete");
+        assert_eq!(after != before, writes, "{name}");
+        let report = database.verify().unwrap();
+        assert!(report.is_sound(), "{name}: {:#?}", report.findings);
+    }
 }
