@@ -28,7 +28,7 @@ use vellum_sync::atomic::{AtomicU32, Ordering};
 use vellum_table::{Index as IndexShape, KeyDescription, Shape, ShapeChange};
 use vellum_txn::VersionStamp;
 use vellum_version::row::{Shape as RowShape, newest};
-use vellum_version::{Change, Current, Scan, VersionError, View};
+use vellum_version::{Change, Current, Scan, ScannedRow, VersionError, View};
 
 /// A handle of a table. Cheap to clone; usable in every transaction of the same open database that sees the table.
 #[derive(Clone, Debug)]
@@ -479,17 +479,38 @@ impl Transaction {
 
     fn names_under(&self, prefix: &[u8]) -> Result<Vec<String>> {
         self.read_operation(|| {
-            let (engine, operation) = (self.engine(), self.operation()?);
-            let view = View::of_statement(&operation);
+            let (engine, inner) = (self.engine(), self.inner());
+            let (store, catalog) = (&engine.store, &engine.catalog);
+            // One snapshot for all of them, also under read committed.
+            let first = self.operation()?;
+            let (command, snapshot) = {
+                inner.statement();
+                (inner.commands_seen(), inner.open_snapshot())
+            };
+            drop(first);
             let end = prefix_end(prefix).map_or(Bound::Unbounded, Bound::Excluded);
             let range = (Bound::Included(prefix.to_vec()), end);
             let mut scan = Scan::new(engine.context.page_size(), range);
             let mut names = Vec::new();
-            while let Some(row) = scan.next(&engine.store, &view, &engine.catalog)? {
-                let damaged = || damaged_catalog(&engine.catalog);
-                names.push(name_in_key(row.key).ok_or_else(damaged)?.to_owned());
+            let name = |row: ScannedRow<'_>| {
+                let name = name_in_key(row.key).map(str::to_owned);
+                name.ok_or_else(|| damaged_catalog(catalog))
+            };
+            loop {
+                // Counted leaf by leaf (R10).
+                let operation = self.operation()?;
+                let view = View::new(&operation, snapshot.snapshot(), command);
+                let mut found = scan.next_within(store, &view, catalog)?.map(name);
+                if found.is_none() && !scan.is_under_way() {
+                    return Ok(names);
+                }
+                while let Some(name_of_one) = found {
+                    names.push(name_of_one?);
+                    found = scan.next_at_hand(store, &view, catalog)?.map(name);
+                }
+                drop(operation);
+                vellum_sync::test_point!("schema: between two leaves of names");
             }
-            Ok(names)
         })
     }
 

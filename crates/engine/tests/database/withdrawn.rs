@@ -290,3 +290,20 @@ fn reader_and_writer_of_a_large_value_are_promoted_in_the_middle_of_it() {
         assert!(report.is_sound(), "{name}: {:#?}", report.findings);
     }
 }
+
+/// A database may have a hundred thousand tables.
+#[test]
+fn list_of_names_is_withdrawn_between_two_leaves_of_it() {
+    let (_, database, table) = with_table(&config());
+    let named = |number: u32| format!("a table with a name of some length, number {number:>40}");
+    let made = database
+        .retry(|tx| (0..200).try_for_each(|number| tx.create_table(&named(number)).map(drop)));
+    made.unwrap();
+    let list = || begin(&database).tables();
+    let point = "schema: between two leaves of names";
+    let told = beside(point, list, || outgrow(&database, &table));
+    assert!(matches!(told, Err(Error::SnapshotTooOld)), "{told:?}");
+    let names = begin(&database).tables().unwrap();
+    let all = (0..200).map(named).chain(["t".to_owned()]);
+    assert_eq!(names, all.collect::<Vec<_>>());
+}
