@@ -161,6 +161,8 @@ const LISTS: Tool = clients("clients, checker of histories", "crash_list_few");
 const BANK: Tool = clients("clients, bank", "crash_bank");
 const QUEUE: Tool = clients("clients, queue", "crash_queue");
 const VARIANTS: Tool = clients("clients, variants", "crash_variants");
+/// Six sessions hold snapshots of random ages, and look into them again and again.
+const MANY: Tool = clients("clients, many old snapshots", "crash_many_old");
 /// The bodies of the schedules, on the machine's threads: those that shuttle drives need a build of their own.
 const SCHEDULES: Tool = tool(
     "schedules",
@@ -186,9 +188,9 @@ const BUGS: [(&str, &[Tool]); 40] = [
     ("redo-skipped", &[POWER]),
     ("losers-kept", &[POWER_UNDO]),
     ("one-loser-kept", &[POWER_LOSERS]),
-    ("graveyard-skipped", &[QUEUE]),
+    ("graveyard-skipped", &[QUEUE, MANY]),
     ("deltas-too-early", &[LISTS]),
-    ("pruned-too-much", &[STORE]),
+    ("pruned-too-much", &[STORE, MANY]),
     ("settled-too-early", &[OLD]),
     ("dropped-too-early", &[OLD]),
     ("swept-too-early", &[STORE]),

@@ -47,7 +47,7 @@ impl Transaction {
             let before = self.inner().savepoint();
             self.all_or_nothing(|| {
                 let shape = self.shape_of(table)?;
-                if shape.indexes.is_empty() && self.close_if_empty(shape)? {
+                if shape.indexes.is_empty() && self.close_if_empty(table, shape)? {
                     self.load_tree(table, before, &mut next)
                 } else {
                     self.load_rows(table, &mut next)
@@ -76,24 +76,28 @@ impl Transaction {
     }
 
     /// B1. False if the table has rows.
-    pub(crate) fn close_if_empty(&self, shape: &Shape) -> Result<bool> {
+    pub(crate) fn close_if_empty(&self, table: &Table, shape: &Shape) -> Result<bool> {
         // A look without closing first: who appends to a full table should not shut out others.
-        if !self.is_empty(shape)? {
+        if !self.is_empty(table)? {
             return Ok(false);
         }
         let closed_by = self.lock_shape(shape)?;
         self.note_shape(&Shape::append(shape, ShapeChange::Close, closed_by));
-        self.is_empty(shape)
+        self.is_empty(table)
     }
 
     /// Whether a table's tree has no row, live or deleted, of whatever transaction, nor had one that this one may still see.
-    fn is_empty(&self, shape: &Shape) -> Result<bool> {
+    fn is_empty(&self, table: &Table) -> Result<bool> {
         let mut leaf = LeafCopy::new(self.engine().context.page_size());
         let mut from = Vec::new();
         loop {
+            // Counted leaf by leaf (R10), and the tree found anew: whoever was withdrawn between two of them is told so, before he looks at pages that may
+            // have been given back.
+            let operation = self.operation()?;
+            let tree = &self.shape_in(&operation, table)?.tree;
             // T2: latched, then read.
-            drop(shape.tree.write(&from)?);
-            shape.tree.read_leaf(Seek::AtOrAfter(&from), &mut leaf)?;
+            drop(tree.write(&from)?);
+            tree.read_leaf(Seek::AtOrAfter(&from), &mut leaf)?;
             for at in 0..leaf.len() {
                 let seen = Header::decode(leaf.payload(at))
                     .is_some_and(|row| row.writer.is_none() && row.shape.tombstone);
@@ -104,10 +108,12 @@ impl Transaction {
             let Some(fence) = leaf.upper_fence() else {
                 // B3. Asked after the last leaf was read: what left it before has left a note.
                 let (store, snapshot) = (&self.engine().store, self.inner().statement());
-                return Ok(!store.may_miss_gone(snapshot, &shape.tree));
+                return Ok(!store.may_miss_gone(snapshot, tree));
             };
             from.clear();
             from.extend_from_slice(fence);
+            drop(operation);
+            vellum_sync::test_point!("load: between two leaves");
         }
     }
 

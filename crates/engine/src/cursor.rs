@@ -1,6 +1,6 @@
 //! Cursors of the embedded API: over a table's rows, or over an index's entries.
 
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::schema::{Index, Table};
 use crate::transaction::Transaction;
 use std::convert::Infallible;
@@ -221,15 +221,16 @@ impl<'t> Cursor<'t> {
     }
 
     fn step_further(&mut self, step: Step) -> Result<Option<(&[u8], &[u8])>> {
-        let Some((_operation, store)) = self.go(step)? else {
+        let Some((mut operation, store)) = self.go(step)? else {
             return Ok(None);
         };
         let row = self.scan.current();
-        if row.overflow
-            && let Err(error) = store.read_chain_into(row.body, &mut self.large)
-        {
-            self.scan.unread(step.is_forward());
-            return Err(error.into());
+        if row.overflow {
+            let read = store.read_chain_into(&mut operation, row.body, &mut self.large);
+            if let Err(error) = self.transaction.note_end(read.map_err(Error::from)) {
+                self.scan.unread(step.is_forward());
+                return Err(error);
+            }
         }
         let row = self.scan.current();
         let value = if row.overflow { &self.large } else { row.body };

@@ -67,7 +67,7 @@ impl Transaction {
             let before = self.inner().savepoint();
             let begun = self.all_or_nothing(|| {
                 let shape = self.shape_of(table)?;
-                if !shape.indexes.is_empty() || !self.close_if_empty(shape)? {
+                if !shape.indexes.is_empty() || !self.close_if_empty(table, shape)? {
                     return Ok(false);
                 }
                 self.begin_tree(table, before)?;
@@ -86,7 +86,7 @@ impl Transaction {
     ///
     /// # Errors
     /// `InvalidArgument` without a load; `KeyTooLong`, `ValueTooLong`, `OutOfSpace`, storage errors: the load is given up, the table is as it
-    /// was before it, and the transaction stays usable. What is wrong with the storage may come with a later row, or with the end.
+    /// was before it, and the transaction stays usable (but for `SnapshotTooOld`). What is wrong with the storage may come with a later row, or with the end.
     pub fn load_row(&self, key: &[u8], value: &[u8]) -> Result<bool> {
         self.check_load("a row")?;
         self.or_give_up(|| {
@@ -192,6 +192,10 @@ impl Transaction {
     }
 
     fn check_loadable(&self, key: &[u8], value: &[u8]) -> Result<()> {
+        if self.inner().domain().may_withdraw() {
+            // Nothing is looked at for a row, but who was withdrawn is told before gigabytes more are written in vain.
+            drop(self.operation()?);
+        }
         self.check_key(key)?;
         if value.len() > VALUE_BYTES_MAX {
             let (length, limit) = (value.len(), VALUE_BYTES_MAX);
@@ -207,7 +211,7 @@ impl Transaction {
         if value.len() <= inline_body_max(engine.context.page_size(), key.len()) {
             loader.push(key, &[&[RowShape::INLINE.reduced_flags()], value], journal)?;
         } else {
-            let chain = engine.store.write_chain(self.inner(), value)?;
+            let chain = engine.store.write_chain(&mut self.operation()?, value)?;
             if let Err(error) = engine.store.adopt(self.inner(), chain.root) {
                 let kind = PendingKind::Chain;
                 engine.store.give_up(self.inner(), chain.root, kind);

@@ -28,7 +28,7 @@ use vellum_sync::atomic::{AtomicU32, Ordering};
 use vellum_table::{Index as IndexShape, KeyDescription, Shape, ShapeChange};
 use vellum_txn::VersionStamp;
 use vellum_version::row::{Shape as RowShape, newest};
-use vellum_version::{Change, Current, Scan, VersionError, View};
+use vellum_version::{Change, Current, Scan, ScannedRow, VersionError, View};
 
 /// A handle of a table. Cheap to clone; usable in every transaction of the same open database that sees the table.
 #[derive(Clone, Debug)]
@@ -479,21 +479,43 @@ impl Transaction {
 
     fn names_under(&self, prefix: &[u8]) -> Result<Vec<String>> {
         self.read_operation(|| {
-            let (engine, operation) = (self.engine(), self.operation()?);
-            let view = View::of_statement(&operation);
+            let (engine, inner) = (self.engine(), self.inner());
+            let (store, catalog) = (&engine.store, &engine.catalog);
+            // One snapshot for all of them, also under read committed.
+            let first = self.operation()?;
+            let (command, snapshot) = {
+                inner.statement();
+                (inner.commands_seen(), inner.open_snapshot())
+            };
+            drop(first);
             let end = prefix_end(prefix).map_or(Bound::Unbounded, Bound::Excluded);
             let range = (Bound::Included(prefix.to_vec()), end);
             let mut scan = Scan::new(engine.context.page_size(), range);
             let mut names = Vec::new();
-            while let Some(row) = scan.next(&engine.store, &view, &engine.catalog)? {
-                let damaged = || damaged_catalog(&engine.catalog);
-                names.push(name_in_key(row.key).ok_or_else(damaged)?.to_owned());
+            let name = |row: ScannedRow<'_>| {
+                let name = name_in_key(row.key).map(str::to_owned);
+                name.ok_or_else(|| damaged_catalog(catalog))
+            };
+            loop {
+                // Counted leaf by leaf (R10).
+                let operation = self.operation()?;
+                let view = View::new(&operation, snapshot.snapshot(), command);
+                let mut found = scan.next_within(store, &view, catalog)?.map(name);
+                if found.is_none() && !scan.is_under_way() {
+                    return Ok(names);
+                }
+                while let Some(name_of_one) = found {
+                    names.push(name_of_one?);
+                    found = scan.next_at_hand(store, &view, catalog)?.map(name);
+                }
+                drop(operation);
+                vellum_sync::test_point!("schema: between two leaves of names");
             }
-            Ok(names)
         })
     }
 
-    /// Enters every row of the table into a new index (T2: latch, then read, each leaf).
+    /// Enters every row of the table into a new index (T2: latch, then read, each leaf). Counted for each leaf that is read, and for each row of it that is judged
+    /// and entered (R10): who was withdrawn is told so, and not that a row which it sees is none of its own.
     fn fill_index(&self, shape: &Shape, index: &IndexShape) -> Result<()> {
         let engine = self.engine();
         // One snapshot from before the first leaf is read, also under read committed. "Committed by now" would be
@@ -507,12 +529,21 @@ impl Transaction {
         };
         let mut leaf = LeafCopy::new(engine.context.page_size());
         let (mut key, mut row, mut large) = (Vec::new(), Vec::new(), Vec::new());
-        let mut filler = vellum_table::IndexFiller::new(&engine.store, self.inner(), index);
+        let mut filler = vellum_table::IndexFiller::new(&engine.store, index);
         let mut from = Vec::new();
         loop {
-            drop(shape.tree.write(&from)?);
-            shape.tree.read_leaf(Seek::AtOrAfter(&from), &mut leaf)?;
+            {
+                let _operation = self.operation()?;
+                drop(shape.tree.write(&from)?);
+                shape.tree.read_leaf(Seek::AtOrAfter(&from), &mut leaf)?;
+                let store = &engine.store;
+                if store.may_miss_buried(snapshot.snapshot(), &shape.tree) {
+                    // A row that this transaction sees may have left the leaf: a later writer's delete, as below.
+                    return Err(Error::Conflict);
+                }
+            }
             for at in leaf.position()..leaf.len() {
+                let mut operation = self.operation()?;
                 leaf.key(at, &mut key);
                 row.clear();
                 row.extend_from_slice(leaf.payload(at));
@@ -527,24 +558,19 @@ impl Transaction {
                 }
                 if header.shape.overflow {
                     let most = index.key.value_bytes();
-                    engine.store.read_chain_start(body, most, &mut large)?;
-                    filler.add(&key, &large)?;
+                    let store = &engine.store;
+                    store.read_chain_start(&mut operation, body, most, &mut large)?;
+                    filler.add(&operation, &key, &large)?;
                 } else {
-                    filler.add(&key, body)?;
+                    filler.add(&operation, &key, body)?;
                 }
-            }
-            if engine
-                .store
-                .may_miss_buried(snapshot.snapshot(), &shape.tree)
-            {
-                // A row that this transaction sees may have left the leaf: a later writer's delete, as above.
-                return Err(Error::Conflict);
             }
             let Some(fence) = leaf.upper_fence() else {
                 return Ok(());
             };
             from.clear();
             from.extend_from_slice(fence);
+            vellum_sync::test_point!("schema: between two leaves of an index that is filled");
         }
     }
 }

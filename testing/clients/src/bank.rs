@@ -140,7 +140,7 @@ impl Workload for Bank {
     }
 
     fn step(&self, client: &mut Client<'_>) -> std::result::Result<(), Gone> {
-        let looks = if client.number == 0 { 2 } else { 10 };
+        let looks = if client.holds() { 2 } else { 10 };
         if client.random.chance(1, looks) {
             return client.look(200, look);
         }

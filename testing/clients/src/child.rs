@@ -48,6 +48,7 @@ fn run() -> Result<(), String> {
     let random = &mut Random::new(*seed);
     let plan = Plan {
         sessions: *sessions as usize,
+        holders: 1,
         steps: u64::MAX,
         lives: 1,
         seed: *seed,

@@ -89,6 +89,8 @@ pub struct Client<'r> {
     pub random: Random,
     /// Its place among the sessions.
     pub number: usize,
+    /// How many of the sessions, the first ones, hold snapshots most of the time.
+    pub holders: usize,
 }
 
 /// How a transaction is begun.
@@ -145,7 +147,12 @@ pub enum Decision {
 }
 
 impl Client<'_> {
-    /// Looks in one snapshot; the first session looks again, three times, after others have committed so many times at most.
+    /// Whether it holds snapshots most of the time.
+    pub fn holds(&self) -> bool {
+        self.number < self.holders
+    }
+
+    /// Looks in one snapshot; who holds snapshots looks again, up to six times, each after others have committed so many times at most.
     ///
     /// # Errors
     /// As [`Self::transact`].
@@ -155,7 +162,10 @@ impl Client<'_> {
         look: impl Fn(&Transaction, &mut Random, &mut Vec<Op>) -> Result<()>,
     ) -> std::result::Result<(), Gone> {
         let (how, life) = (How::looking(&mut self.random), self.life);
-        let again = if self.number == 0 { 3 } else { 0 };
+        let again = match self.holds() {
+            true => self.random.between(1, 6),
+            false => 0,
+        };
         let looked = self.transact(how, Vec::new(), |transaction, random, done| {
             look(transaction, random, done)?;
             for _ in 0..again {

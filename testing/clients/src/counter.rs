@@ -47,7 +47,7 @@ impl Workload for Counter {
     }
 
     fn step(&self, client: &mut Client<'_>) -> std::result::Result<(), Gone> {
-        let looks = if client.number == 0 { 2 } else { 6 };
+        let looks = if client.holds() { 2 } else { 6 };
         if client.random.chance(1, looks) {
             return client.look(300, |transaction, _, done| look(transaction, done));
         }

@@ -169,12 +169,12 @@ impl Workload for Lists {
 
     fn step(&self, client: &mut Client<'_>) -> Ended {
         let base = self.scheme.base(client.life.values_drawn() % (1 << 24));
-        // The first session holds snapshots most of the time.
-        if client.number == 0 && client.random.chance(2, 3) {
+        if client.holds() && client.random.chance(2, 3) {
             let how = How::looking(&mut client.random);
-            return self.run(client, how, &self.scheme.hold(base, 12, 4));
+            let looks = client.random.between(2, 6);
+            return self.run(client, how, &self.scheme.hold(base, 12, looks));
         }
-        let blind = self.scheme.shape == Shape::Mixed && client.number == 1;
+        let blind = self.scheme.shape == Shape::Mixed && client.number == client.holders;
         let may = |key| !blind || self.indexed || Style::of(key) == Style::Packed;
         let (life, session) = (client.life, client.number as u64);
         let value = || life.value();

@@ -111,7 +111,7 @@ impl Workload for Queue {
     }
 
     fn step(&self, client: &mut Client<'_>) -> std::result::Result<(), Gone> {
-        let looks = if client.number == 0 { 2 } else { 12 };
+        let looks = if client.holds() { 2 } else { 12 };
         if client.random.chance(1, looks) {
             return client.look(300, look);
         }

@@ -49,6 +49,8 @@ pub trait Workload: Sync {
 pub struct Plan {
     /// Sessions at the same time.
     pub sessions: usize,
+    /// How many of them hold snapshots most of the time, and look into them again and again: so many are there at once, of ages that are random.
+    pub holders: usize,
     /// Steps of a session in a life.
     pub steps: u64,
     /// Lives; each but the last is cut.
@@ -144,6 +146,7 @@ pub fn live(
             session: recorder.session(),
             random: Random::new(seed),
             number,
+            holders: plan.holders,
         };
         let mut step = 0;
         loop {
@@ -204,6 +207,7 @@ fn read_all(
         session: recorder.session(),
         random: Random::new(life),
         number: 0,
+        holders: 0,
     };
     let events = recorder.events();
     let read = workload.read_all(&mut client, &events);

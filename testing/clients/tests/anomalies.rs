@@ -58,6 +58,7 @@ fn write_skew_by_a_predicate_is_allowed_in_snapshots_and_named() {
 fn an_acknowledged_append_that_is_taken_away_is_missed() {
     let plan = Plan {
         sessions: 3,
+        holders: 1,
         steps: 40,
         lives: 1,
         seed: 5,
@@ -114,6 +115,7 @@ fn an_error_of_a_sound_disk_is_no_power_cut() {
     }
     let plan = Plan {
         sessions: 2,
+        holders: 1,
         steps: 1,
         lives: 1,
         seed: 3,

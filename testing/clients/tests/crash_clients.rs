@@ -1,7 +1,9 @@
 //! Every workload, over power cuts of a simulated disk and over kills of a real process.
 
+use std::collections::BTreeSet;
 use std::path::Path;
 use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use vellum::{Database, Experiment, Statistics};
 use vellum_base::random::Random;
 use vellum_clients::client::{Client, Gone};
@@ -19,6 +21,7 @@ fn cut(name: &str) {
         let mut random = Random::new(seed);
         let plan = Plan {
             sessions: 4,
+            holders: 1,
             steps: 1500,
             lives: random.between(3, 5),
             seed,
@@ -81,6 +84,7 @@ fn crash_every_workload_keeps_its_promise_over_kills() {
             let directory = tempfile::tempdir().expect("a directory");
             let plan = Plan {
                 sessions: 4,
+                holders: 1,
                 steps: u64::MAX,
                 lives: 4,
                 seed: seed.wrapping_add(round),
@@ -101,7 +105,22 @@ struct Watched {
     workload: Box<dyn Workload>,
     /// The most that one life came to.
     seen: Mutex<Statistics>,
+    /// The most old snapshots that were open at once.
+    old: AtomicUsize,
 }
+
+impl Watched {
+    fn new(name: &str) -> Self {
+        Self {
+            workload: workload(name).expect("a workload"),
+            seen: Mutex::default(),
+            old: AtomicUsize::new(0),
+        }
+    }
+}
+
+/// From so many ticks on a snapshot counts as old.
+const OLD_TICKS: u64 = 20;
 
 impl Workload for Watched {
     fn prepare(&self, database: &Database) -> vellum::Result<()> {
@@ -115,6 +134,15 @@ impl Workload for Watched {
         seen.promotions = seen.promotions.max(now.promotions);
         seen.rows_moved = seen.rows_moved.max(now.rows_moved);
         seen.fat_rows_made = seen.fat_rows_made.max(now.fat_rows_made);
+        drop(seen);
+        // It looks at pages, so not always.
+        if client.random.chance(1, 20)
+            && let Ok(holders) = client.database.holders()
+        {
+            let old = holders.iter().filter(|it| it.age_ticks >= OLD_TICKS);
+            let ages: BTreeSet<u64> = old.map(|it| it.snapshot).collect();
+            self.old.fetch_max(ages.len(), Ordering::Relaxed);
+        }
         ended
     }
 
@@ -167,6 +195,7 @@ fn crash_variants_of_the_version_store_keep_the_promises() {
                 let seed = first.wrapping_add(number as u64 + 12 * attempt);
                 let plan = Plan {
                     sessions: 4,
+                    holders: 1,
                     steps: 500,
                     lives: 2,
                     seed,
@@ -175,10 +204,7 @@ fn crash_variants_of_the_version_store_keep_the_promises() {
                         promote_after_ticks: if promotes { 3 } else { u64::MAX },
                     }),
                 };
-                let watched = Watched {
-                    workload: workload(name).expect("a workload"),
-                    seen: Mutex::default(),
-                };
+                let watched = Watched::new(name);
                 if let Err(what) = over_power_cuts(&watched, plan) {
                     panic!(
                         "{name} in {experiment:?}, promotion {promotes}, VELLUM_SEED={first}: {what}"
@@ -211,4 +237,39 @@ fn crash_variants_of_the_version_store_keep_the_promises() {
         fat_rows_made > 0,
         "VELLUM_SEED={first}: no row turned fat in any run"
     );
+}
+
+/// Sessions that hold snapshots, of which each is looked into again and again, beside as many that write.
+const HOLDERS: usize = 6;
+
+/// What clients see is what snapshots allow, also with many old ones at once of ages that are random.
+#[test]
+fn crash_many_old_snapshots_keep_the_promises_over_power_cuts() {
+    let first = first_seed();
+    for seed in (0..rounds(1)).map(|round| first.wrapping_add(round)) {
+        let mut most = 0;
+        for name in ["list-few", "list-many", "list-indexed", "bank", "queue"] {
+            // What is kept for some and not for others: with nothing in its way, and as early as it can be.
+            let versions = Versions {
+                experiment: Experiment::FULL,
+                promote_after_ticks: [3, 20, 200][(seed % 3) as usize],
+            };
+            let plan = Plan {
+                sessions: 2 * HOLDERS,
+                holders: HOLDERS,
+                steps: 300,
+                lives: 2,
+                seed,
+                versions: Some(versions),
+            };
+            let watched = Watched::new(name);
+            match over_power_cuts(&watched, plan) {
+                Ok(what) => eprintln!("{name}: VELLUM_SEED={seed}: {what}"),
+                Err(what) => panic!("{name}: VELLUM_SEED={seed} VELLUM_ROUNDS=1: {what}"),
+            }
+            most = most.max(watched.old.into_inner());
+        }
+        eprintln!("VELLUM_SEED={seed}: {most} old snapshots at once");
+        assert!(most > HOLDERS / 2, "VELLUM_SEED={seed}: {most} at once");
+    }
 }

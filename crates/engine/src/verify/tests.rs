@@ -216,7 +216,13 @@ fn chain_in_the_list_and_in_a_tree_of_the_list_has_one_owner_but_not_one_in_a_ta
     let engine = world.database.engine();
     let tx = world.database.begin().unwrap();
     let tree = engine.store.create_tree(tx.inner()).unwrap();
-    let chain = engine.store.write_chain(tx.inner(), &[1; 9000]).unwrap();
+    let chain = {
+        let mut operation = tx.inner().operation().unwrap();
+        engine
+            .store
+            .write_chain(&mut operation, &[1; 9000])
+            .unwrap()
+    };
     let mut loader = tree.bulk_loader(100);
     let flags = [vellum_version::row::Shape::CHAINED.reduced_flags()];
     loader

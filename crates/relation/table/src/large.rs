@@ -8,6 +8,7 @@ use crate::rows::{Rows, When, check_ranges};
 use std::borrow::Cow;
 use std::ops::{ControlFlow, Range};
 use vellum_base::Timestamp;
+use vellum_version::large::Stretch;
 use vellum_version::write::inline_body_max;
 
 impl Rows<'_> {
@@ -79,7 +80,8 @@ impl Rows<'_> {
     ) -> Result<bool> {
         let chain = self.buffers.row.clone();
         let mut value = std::mem::take(&mut self.buffers.work);
-        self.store.read_chain_into(&chain, &mut value)?;
+        self.store
+            .read_chain_into(&mut self.operation, &chain, &mut value)?;
         check_ranges(ranges, value.len())?;
         self.run_user_code(key, || change(&mut value))?;
         // User code may have rolled back to before the chain was made, whose pages are free then.
@@ -97,13 +99,15 @@ impl Rows<'_> {
     }
 
     /// Takes back what user code wrote outside the ranges that it declared: reads the chain again, which costs less than a second copy.
-    fn restore(&self, ranges: &[Range<usize>], chain: &[u8], value: &mut [u8]) -> Result<()> {
+    fn restore(&mut self, ranges: &[Range<usize>], chain: &[u8], value: &mut [u8]) -> Result<()> {
         let ranges = ascending(ranges);
         let mut reader = self.store.chain_reader(chain)?;
+        let mut stretch = Stretch::begin(&mut self.operation);
         let mut at = 0;
         while let Some(chunk) = reader.next_chunk()? {
             restore_outside(&ranges, at, chunk, value);
             at += chunk.len();
+            stretch.further()?;
         }
         Ok(())
     }

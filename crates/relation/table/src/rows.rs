@@ -137,7 +137,8 @@ impl Rows<'_> {
                 Ok(Some(each(&row[visible.start..])))
             }
             Some(visible) => {
-                self.store.read_chain_into(&row[visible.start..], work)?;
+                self.store
+                    .read_chain_into(&mut self.operation, &row[visible.start..], work)?;
                 self.operation.pause();
                 Ok(Some(each(work)))
             }
@@ -180,7 +181,10 @@ impl Rows<'_> {
         };
         let row = &self.buffers.row;
         if visible.overflow {
-            let read = self.store.read_chain_into(&row[visible.start..], value);
+            let operation = &mut self.operation;
+            let read = self
+                .store
+                .read_chain_into(operation, &row[visible.start..], value);
             if read.is_err() {
                 // Not half of a value.
                 value.clear();
@@ -225,7 +229,7 @@ impl Rows<'_> {
         let written = if inline {
             self.write_row(key, RowShape::INLINE, value, when)?
         } else {
-            let chain = self.store.write_chain(self.transaction, value)?;
+            let chain = self.store.write_chain(&mut self.operation, value)?;
             let written = self.write_row(key, RowShape::CHAINED, &chain.encode(), when);
             let adopted = match &written {
                 Ok(written) if written.changed => self.store.adopt(self.transaction, chain.root),
@@ -524,7 +528,9 @@ impl Rows<'_> {
                 if !self.shape.indexes.is_empty() {
                     let most = self.shape.indexes.iter().map(|i| i.key.value_bytes());
                     let most = most.max().unwrap_or(0);
-                    self.store.read_chain_start(body, most, &mut old)?;
+                    // Its row is replaced: what undo needs is not freed, whoever is withdrawn.
+                    self.store
+                        .read_chain_start(&mut self.operation, body, most, &mut old)?;
                 }
                 let version = self.buffers.scratch.replaced_version();
                 let tree = self.shape.tree.root();
@@ -757,32 +763,29 @@ impl EntryWriter<'_> {
 #[derive(Debug)]
 pub struct IndexFiller<'f> {
     store: &'f VersionStore,
-    transaction: &'f Transaction,
     index: &'f Index,
     scratch: Scratch,
     columns: Vec<u8>,
 }
 
 impl<'f> IndexFiller<'f> {
-    /// A filler of `index`, in a transaction.
-    pub fn new(store: &'f VersionStore, transaction: &'f Transaction, index: &'f Index) -> Self {
+    /// A filler of `index`.
+    pub fn new(store: &'f VersionStore, index: &'f Index) -> Self {
         let (scratch, columns) = (Scratch::default(), Vec::new());
         Self {
             store,
-            transaction,
             index,
             scratch,
             columns,
         }
     }
 
-    /// Adds the entry of one row.
+    /// Adds the entry of one row, which was found in the same operation.
     ///
     /// # Errors
     /// `KeyExists` where a unique index would hold two rows, `KeyTooLong`, storage errors.
-    pub fn add(&mut self, key: &[u8], value: &[u8]) -> Result<()> {
-        let operation = self.transaction.operation()?;
-        let view = View::of_statement(&operation);
+    pub fn add(&mut self, operation: &Operation<'_>, key: &[u8], value: &[u8]) -> Result<()> {
+        let view = View::of_statement(operation);
         let writer = EntryWriter {
             store: self.store,
             view: &view,

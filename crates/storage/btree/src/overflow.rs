@@ -343,12 +343,29 @@ impl<'r> Reader<'r> {
     /// # Errors
     /// As [`Reader::next_chunk`]; `MemoryLimit` if the system has no memory for them (`out` is empty then).
     pub fn read_start(&mut self, most: usize, out: &mut Vec<u8>) -> Result<()> {
+        self.read_start_between(most, out, || Ok(()))
+    }
+
+    /// The same; calls `between` before each page but the first. No latch is held then.
+    ///
+    /// # Errors
+    /// As [`Reader::read_start`], and those of `between`.
+    pub fn read_start_between<E: From<StorageError>>(
+        &mut self,
+        most: usize,
+        out: &mut Vec<u8>,
+        mut between: impl FnMut() -> std::result::Result<(), E>,
+    ) -> std::result::Result<(), E> {
         // Whole pages: nothing is copied beyond what is reserved.
         let asked = most.saturating_add(self.context.page_size());
         make_room(out, self.length().min(asked))?;
-        while out.len() < most
-            && let Some(chunk) = self.next_chunk()?
-        {
+        while out.len() < most {
+            if !out.is_empty() {
+                between()?;
+            }
+            let Some(chunk) = self.next_chunk()? else {
+                break;
+            };
             out.extend_from_slice(chunk);
         }
         Ok(())

@@ -282,7 +282,7 @@ fn chain_that_a_row_of_an_unreadable_dropped_tree_may_refer_to_waits_for_the_tre
         assert_eq!((world.pending(), dropped - durable()), freed);
         // Somebody else has its pages by now, if anybody can, and lists the same root.
         let tx = world.begin();
-        let written = world.store.write_chain(&tx, &[5; 30_000]).unwrap();
+        let written = world.write_chain(&tx, &[5; 30_000]);
         let again = || {
             world
                 .store
@@ -295,9 +295,7 @@ fn chain_that_a_row_of_an_unreadable_dropped_tree_may_refer_to_waits_for_the_tre
             again().unwrap();
         }
         assert_eq!((world.pending(), dropped + chain - durable()), (1, all));
-        let mut value = Vec::new();
-        let read = world.store.read_chain_into(&written.encode(), &mut value);
-        read.unwrap();
+        let value = world.read_chain(&tx, &written.encode());
         assert!(value == [5; 30_000]);
         world.rollback(tx);
     }

@@ -35,7 +35,7 @@ fn made(world: &World, rows: u32) -> Tree {
 }
 
 fn put_large(world: &World, tx: &Transaction, tree: &Tree, number: u32) {
-    let chain = world.store.write_chain(tx, &[7; LARGE]).unwrap();
+    let chain = world.write_chain(tx, &[7; LARGE]);
     let (body, mut scratch) = (chain.encode(), Scratch::default());
     let put = Change::Put(Shape::CHAINED, &body);
     let key = number.to_be_bytes();

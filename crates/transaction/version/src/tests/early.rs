@@ -20,7 +20,7 @@ fn replace(world: &World, tree: &Tree, byte: u8) {
 }
 
 fn replace_in(world: &World, tx: &Transaction, tree: &Tree, key: &[u8], byte: u8) {
-    let chain = world.store.write_chain(tx, &vec![byte; BYTES]).unwrap();
+    let chain = world.write_chain(tx, &vec![byte; BYTES]);
     let (body, mut scratch) = (chain.encode(), Scratch::default());
     let put = Change::Put(Shape::CHAINED, &body);
     world
@@ -41,8 +41,7 @@ fn replace_in(world: &World, tx: &Transaction, tree: &Tree, key: &[u8], byte: u8
 
 fn value(world: &World, tree: &Tree, tx: &Transaction) -> Vec<u8> {
     let body = world.get(tx, tree, b"k").unwrap();
-    let mut value = Vec::new();
-    world.store.read_chain_into(&body, &mut value).unwrap();
+    let value = world.read_chain(tx, &body);
     assert_eq!(value.len(), BYTES);
     assert!(value.iter().all(|byte| *byte == value[0]));
     value

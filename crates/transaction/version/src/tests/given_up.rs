@@ -27,7 +27,7 @@ pub(super) fn large_row(
     key: &[u8],
     length: usize,
 ) -> PageId {
-    let chain = world.store.write_chain(tx, &vec![7; length]).unwrap();
+    let chain = world.write_chain(tx, &vec![7; length]);
     let body = chain.encode();
     world
         .change(tx, tree, key, |_| Change::Put(Shape::CHAINED, &body))
@@ -77,7 +77,7 @@ fn freeing_takes_nothing_of_what_a_rollback_has_set_aside() {
     for number in 0..40 {
         world.delete(&tx, &tree, &key(number)).unwrap();
     }
-    let write = |_| world.store.write_chain(&tx, &[7; 50_000]).unwrap();
+    let write = |_| world.write_chain(&tx, &[7; 50_000]);
     let chains: Vec<_> = (0..80).map(write).collect();
     for chain in chains {
         // What the slot was granted and was not promised goes back.
@@ -170,7 +170,7 @@ fn what_a_live_transaction_still_refers_to_is_not_freed() {
     let world = World::new(4096, 64);
     let tree = world.table();
     let tx = world.begin();
-    let chain = world.store.write_chain(&tx, &[7; 30_000]).unwrap();
+    let chain = world.write_chain(&tx, &[7; 30_000]);
     let body = chain.encode();
     world
         .change(&tx, &tree, b"k", |_| Change::Put(Shape::CHAINED, &body))

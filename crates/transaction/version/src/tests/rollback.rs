@@ -42,7 +42,7 @@ fn chains_and_trees_of_a_reverted_part_are_given_back_at_once() {
     let savepoint = tx.savepoint();
     let mut bodies: Vec<[u8; 16]> = Vec::new();
     for number in 0..3u8 {
-        let chain = world.store.write_chain(&tx, &[number; 30_000]).unwrap();
+        let chain = world.write_chain(&tx, &[number; 30_000]);
         let body = chain.encode();
         world
             .change(&tx, &tree, b"large", |_| Change::Put(Shape::CHAINED, &body))

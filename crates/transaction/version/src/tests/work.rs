@@ -14,7 +14,7 @@ use vellum_wal::Purpose;
 
 /// Puts a chain of `value` under `key`; gives the reference's bytes.
 fn put_chain(world: &World, tx: &Transaction, tree: &Tree, key: &[u8], value: &[u8]) -> Vec<u8> {
-    let chain = world.store.write_chain(tx, value).unwrap();
+    let chain = world.write_chain(tx, value);
     let body = chain.encode();
     world
         .change(tx, tree, key, |_| Change::Put(Shape::CHAINED, &body))
@@ -150,8 +150,7 @@ fn chains_are_freed_once_when_later_work_of_the_batch_fails() {
     world.collect();
     let reader = world.begin();
     let body = world.get(&reader, &tree, b"new").unwrap();
-    let mut read = Vec::new();
-    world.store.read_chain_into(&body, &mut read).unwrap();
+    let read = world.read_chain(&reader, &body);
     assert_eq!(read, value);
     assert_eq!(world.pending(), 0);
 }
@@ -201,8 +200,7 @@ fn regress_work_that_was_done_is_not_done_again_when_its_entry_could_not_go() {
         world.collect();
         let reader = world.begin();
         let body = world.get(&reader, &tree, b"new").unwrap();
-        let mut read = Vec::new();
-        world.store.read_chain_into(&body, &mut read).unwrap();
+        let read = world.read_chain(&reader, &body);
         assert_eq!(read, value);
         assert_eq!(world.heads(&versions.work) == 0, !is_removed);
     }
@@ -265,9 +263,8 @@ fn rollback_forgets_the_work_of_what_it_reverts() {
     assert_eq!(world.heads(&versions.tombstones), 0);
     world.collect();
     let reader = world.begin();
-    let mut read = Vec::new();
     let body = world.get(&reader, &tree, b"k").unwrap();
-    world.store.read_chain_into(&body, &mut read).unwrap();
+    let read = world.read_chain(&reader, &body);
     assert_eq!(read, value);
     assert_eq!(world.pending(), 0);
 }

@@ -11,6 +11,7 @@ use std::ops::{Bound, ControlFlow, Range};
 use std::sync::Arc;
 use std::time::Duration;
 use vellum_base::{Gsn, SlotId, Timestamp};
+use vellum_btree::overflow::ChainRef;
 use vellum_btree::{Journal, Tree, TreeContext, TreeKind};
 use vellum_buffer::{Pool, PoolConfig, Space};
 use vellum_gc::Budget;
@@ -279,6 +280,21 @@ impl World {
             .read(&view(transaction), tree, key, &mut row, &mut delta)
             .unwrap();
         found.map(|visible| row.split_off(visible.start))
+    }
+
+    /// Writes a large value, which is listed until it is adopted.
+    pub(crate) fn write_chain(&self, transaction: &Transaction, value: &[u8]) -> ChainRef {
+        let mut operation = transaction.operation().unwrap();
+        self.store.write_chain(&mut operation, value).unwrap()
+    }
+
+    /// The large value that the body of a row refers to.
+    pub(crate) fn read_chain(&self, transaction: &Transaction, body: &[u8]) -> Vec<u8> {
+        let mut operation = transaction.operation().unwrap();
+        let mut value = Vec::new();
+        let read = self.store.read_chain_into(&mut operation, body, &mut value);
+        read.unwrap();
+        value
     }
 
     /// What a statement sees that began at `command`.
