@@ -34,3 +34,4 @@ mod traps;
 mod undo;
 mod verify;
 mod version_budget;
+mod versions_in_rows;
