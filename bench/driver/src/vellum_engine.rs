@@ -2,7 +2,7 @@
 //!
 //! A session keeps at most one transaction; every operation is one call of the public interface.
 
-use crate::cli::{Durability, Settings, Variant};
+use crate::cli::{Durability, Settings, Variant, VersionPolicy};
 use std::ops::{ControlFlow, Range};
 use vellum::{Class, Config, Database, Error, Experiment, TransactionOptions, VersionKind};
 use vellum_workload::engine::{
@@ -36,6 +36,13 @@ impl VellumEngine {
         if let Some(bytes) = settings.file_bytes_max {
             config.data_bytes_max = bytes;
         }
+        if let Some((bytes, policy)) = settings.version_limit {
+            let policy = match policy {
+                VersionPolicy::Spill => vellum::VersionPolicy::Spill,
+                VersionPolicy::TooOld => vellum::VersionPolicy::SnapshotTooOld,
+            };
+            config = config.version_bytes_max(bytes, policy);
+        }
         let durability = match settings.durability {
             Durability::Async => vellum::Durability::Async,
             Durability::Sync => vellum::Durability::Sync,
@@ -50,7 +57,7 @@ impl VellumEngine {
                 "commits of the last 50 ms",
             ),
         };
-        let description = Description::new(
+        let mut description = Description::new(
             "vellum",
             env!("CARGO_PKG_VERSION"),
             Terms {
@@ -74,6 +81,12 @@ impl VellumEngine {
                 ),
             ],
         );
+        if let Some((bytes, policy)) = settings.version_limit {
+            let limit = ("version_bytes_max", bytes.to_string());
+            let policy = ("version_policy", policy.name().to_owned());
+            let told = [limit, policy].map(|(name, value)| (name.to_owned(), value));
+            description.settings.extend(told);
+        }
         Ok(Self {
             database,
             tables: Vec::new(),
@@ -137,6 +150,10 @@ impl Engine for VellumEngine {
                 ("pages_resident", statistics.pages_resident),
                 ("pages_free", statistics.pages_free),
                 ("version_bytes", statistics.version_bytes),
+                ("version_bytes_in_rows", statistics.version_bytes_in_rows),
+                ("fat_pages_out", statistics.fat_pages_out),
+                ("fat_pages_evicted", statistics.fat_pages_evicted),
+                ("fat_pages_written", statistics.fat_pages_written),
                 ("version_deltas", statistics.version_deltas),
                 ("version_delta_bytes", statistics.version_delta_bytes),
                 ("version_copies", statistics.version_copies),
@@ -241,18 +258,17 @@ fn experiment(variant: Variant) -> Experiment {
 #[cold]
 fn failed(table: Table) -> impl FnOnce(Error) -> EngineError {
     move |error| match error {
-        Error::Conflict => EngineError::Conflict,
         Error::KeyExists { .. } => EngineError::KeyExists(table),
-        error => EngineError::failed(error),
+        error => failed_transaction(error),
     }
 }
 
 #[cold]
 fn failed_transaction(error: Error) -> EngineError {
-    if matches!(error, Error::Conflict) {
-        EngineError::Conflict
-    } else {
-        EngineError::failed(error)
+    match error {
+        Error::Conflict => EngineError::Conflict,
+        Error::SnapshotTooOld => EngineError::SnapshotTooOld,
+        error => EngineError::failed(error),
     }
 }
 
