@@ -7,7 +7,9 @@
 
 use std::ops::{ControlFlow, Range};
 use std::path::Path;
-use vellum::{Class, Config, Database, Durability, Error, TransactionOptions, VersionKind};
+use vellum::{
+    Class, Config, Database, Durability, Error, TransactionOptions, VersionKind, VersionPolicy,
+};
 use vellum_workload::engine::{
     Description, Direction, Engine, EngineError, Holder, Isolation, OldVersions, Result, Session,
     Statistics, Table, TableSpec, Terms, TxOptions,
@@ -41,7 +43,7 @@ impl VellumEngine {
                 "commits of the last 50 ms",
             ),
         };
-        let description = Description::new(
+        let mut description = Description::new(
             "vellum",
             env!("CARGO_PKG_VERSION"),
             Terms {
@@ -65,6 +67,17 @@ impl VellumEngine {
                 ),
             ],
         );
+        if config.version_bytes_max < u64::MAX {
+            let policy = match config.version_policy {
+                VersionPolicy::Spill => "spill",
+                VersionPolicy::SnapshotTooOld => "too-old",
+                VersionPolicy::RefuseWriter => "refuse-writer",
+            };
+            let limit = ("version_bytes_max", config.version_bytes_max.to_string());
+            let told = [limit, ("version_policy", policy.to_owned())];
+            let told = told.map(|(name, value)| (name.to_owned(), value));
+            description.settings.extend(told);
+        }
         Ok(Self {
             database,
             tables: Vec::new(),
@@ -136,6 +149,10 @@ impl Engine for VellumEngine {
                 ("pages_resident", statistics.pages_resident),
                 ("pages_free", statistics.pages_free),
                 ("version_bytes", statistics.version_bytes),
+                ("version_bytes_in_rows", statistics.version_bytes_in_rows),
+                ("fat_pages_out", statistics.fat_pages_out),
+                ("fat_pages_evicted", statistics.fat_pages_evicted),
+                ("fat_pages_written", statistics.fat_pages_written),
                 ("version_deltas", statistics.version_deltas),
                 ("version_delta_bytes", statistics.version_delta_bytes),
                 ("version_copies", statistics.version_copies),
@@ -228,18 +245,17 @@ impl<'e> VellumSession<'e> {
 #[cold]
 fn failed(table: Table) -> impl FnOnce(Error) -> EngineError {
     move |error| match error {
-        Error::Conflict => EngineError::Conflict,
         Error::KeyExists { .. } => EngineError::KeyExists(table),
-        error => EngineError::failed(error),
+        error => failed_transaction(error),
     }
 }
 
 #[cold]
 fn failed_transaction(error: Error) -> EngineError {
-    if matches!(error, Error::Conflict) {
-        EngineError::Conflict
-    } else {
-        EngineError::failed(error)
+    match error {
+        Error::Conflict => EngineError::Conflict,
+        Error::SnapshotTooOld => EngineError::SnapshotTooOld,
+        error => EngineError::failed(error),
     }
 }
 

@@ -116,9 +116,10 @@ impl EngineName {
         if settings.variant != crate::cli::Variant::default()
             || settings.page_size.is_some()
             || settings.file_bytes_max.is_some()
+            || settings.version_limit.is_some()
         {
             return Err(format!(
-                "--variant, --page-size and --file-gib are of vellum, not of {name}"
+                "--variant, --page-size, --file-gib and --version-mib-max are of vellum, not of {name}"
             ));
         }
         if let Workload::Hekaton(hekaton) = workload

@@ -1,7 +1,7 @@
 //! Old snapshots beside a run: who holds them, and what they see.
 //!
 //! Each holder is a thread with a session of its own. It opens a transaction in its second of the run, does what its
-//! kind does, and rolls back when the snapshots are to be released, or with the run.
+//! kind does, and rolls back when the snapshots are to be released, or with the run. One whose snapshot the engine gives up (`--version-policy too-old`) scans no more.
 //!
 //! The first holder can scan tables at set ages, by turns in the held snapshot and in a fresh one. What the held one sees must never change: every scan of it gives one digest, or the run is inconsistent.
 //!
@@ -15,7 +15,7 @@ use serde::{Deserialize, Serialize};
 use std::time::{Duration, Instant};
 use vellum_workload::digest::{Digest, digest};
 use vellum_workload::engine::{
-    Direction, Engine, Result as EngineResult, Session, Table, TxOptions,
+    Direction, Engine, EngineError, Result as EngineResult, Session, Table, TxOptions,
 };
 
 /// Seconds between the begins of two holders.
@@ -148,14 +148,10 @@ pub(crate) fn hold<E: Engine>(
         return Ok(holder.held);
     }
     let opened = Instant::now();
-    holder.open(&mut session, index).map_err(failed)?;
-    if let Some(fresh) = &mut fresh {
-        holder
-            .scan_at_ages(&mut session, fresh, opened)
-            .map_err(failed)?;
-    }
-    if plan.kind == Holder::Scan {
-        holder.scan_slowly(&mut session, opened).map_err(failed)?;
+    match holder.look(&mut session, fresh.as_mut(), index, opened) {
+        // What was scanned until then counts, and it holds nothing any more.
+        Ok(()) | Err(EngineError::SnapshotTooOld) => {}
+        Err(error) => return Err(failed(error)),
     }
     match plan.release {
         Some(release) => _ = control.wait_until(second(release)),
@@ -174,6 +170,24 @@ struct Holding<'h> {
 }
 
 impl Holding<'_> {
+    /// What it does but for waiting.
+    fn look<S: Session>(
+        &mut self,
+        session: &mut S,
+        fresh: Option<&mut S>,
+        index: u32,
+        opened: Instant,
+    ) -> EngineResult<()> {
+        self.open(session, index)?;
+        if let Some(fresh) = fresh {
+            self.scan_at_ages(session, fresh, opened)?;
+        }
+        if self.plan.kind == Holder::Scan {
+            self.scan_slowly(session, opened)?;
+        }
+        Ok(())
+    }
+
     /// Begins the transaction and lets it do what makes its kind.
     fn open<S: Session>(&self, session: &mut S, index: u32) -> EngineResult<()> {
         let options = match self.plan.kind {

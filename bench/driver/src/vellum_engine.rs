@@ -1,6 +1,6 @@
 //! Vellum, opened as the command line says.
 
-use crate::cli::{Durability, Settings, Variant};
+use crate::cli::{Durability, Settings, Variant, VersionPolicy};
 use vellum::{Config, Experiment};
 use vellum_adapter::VellumEngine;
 use vellum_workload::engine::Result;
@@ -18,6 +18,13 @@ pub fn open(settings: &Settings) -> Result<VellumEngine> {
     }
     if let Some(bytes) = settings.file_bytes_max {
         config.data_bytes_max = bytes;
+    }
+    if let Some((bytes, policy)) = settings.version_limit {
+        let policy = match policy {
+            VersionPolicy::Spill => vellum::VersionPolicy::Spill,
+            VersionPolicy::TooOld => vellum::VersionPolicy::SnapshotTooOld,
+        };
+        config = config.version_bytes_max(bytes, policy);
     }
     let durability = match settings.durability {
         Durability::Async => vellum::Durability::Async,

@@ -53,6 +53,9 @@ pub enum EngineError {
     /// Another transaction was first; the same transaction may succeed when it is run again.
     #[error("conflict with a concurrent transaction")]
     Conflict,
+    /// The engine has given the transaction's snapshot up, to keep fewer old versions; the same transaction may succeed when it is run again.
+    #[error("the snapshot was given up")]
+    SnapshotTooOld,
     /// An insert met a row.
     #[error("key exists already in table {}", .0.position())]
     KeyExists(Table),
@@ -79,7 +82,7 @@ impl EngineError {
     /// True if running the same transaction again may succeed.
     #[inline]
     pub fn is_retryable(&self) -> bool {
-        matches!(self, Self::Conflict)
+        matches!(self, Self::Conflict | Self::SnapshotTooOld)
     }
 
     /// Wraps an engine's own error.

@@ -59,8 +59,8 @@ pub struct Holder {
     pub versions: u64,
     /// Bytes of these.
     pub version_bytes: u64,
-    /// All were counted. `false`: there are more in rows, or more deleted rows, than one look goes through, or pages of a dropped table are not
-    /// counted yet, and those beyond are missing in the two figures above.
+    /// All were counted. `false`: there are more in rows, or more deleted rows, than one look goes through, or some in rows are not in memory, or pages of a dropped table are not
+    /// counted yet, and those are missing in the two figures above.
     pub complete: bool,
 }
 
@@ -76,7 +76,7 @@ impl Database {
     /// for.)
     ///
     /// Costs some thirty nanoseconds a worker slot in use, for each holder some microseconds a slot that has made
-    /// versions, and a look at up to 4,096 pages (milliseconds) for deleted rows and versions in rows.
+    /// versions, and a look at up to 4,096 pages for deleted rows, and as many for versions in rows (some ten milliseconds).
     ///
     /// # Errors
     /// Storage errors.

@@ -4,7 +4,7 @@ use crate::database::Database;
 use vellum_metrics::Counter;
 use vellum_version::VersionKind;
 
-/// Counters and sizes at one moment. Each is exact, together they are of no single instant.
+/// Counters and sizes at one moment. Each is exact unless it says otherwise, together they are of no single instant.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 #[non_exhaustive]
 pub struct Statistics {
@@ -44,9 +44,19 @@ pub struct Statistics {
     pub pages_of_versions: u64,
     /// Of these, free.
     pub pages_free: u64,
-    /// Bytes of old versions: their pages, overflow chains that no newest version refers to, pages of dropped tables and indexes, and, where there is a limit,
-    /// what the last look found in rows. What [`Config::version_bytes_max`](crate::Config::version_bytes_max) limits.
+    /// Bytes of old versions: their pages, overflow chains that no newest version refers to, pages of dropped tables and indexes, and those in rows, as
+    /// [`version_bytes_in_rows`](Self::version_bytes_in_rows) tells them. What [`Config::version_bytes_max`](crate::Config::version_bytes_max) limits, but that of versions in rows, and of
+    /// dropped tables, only what a transaction needs counts there.
     pub version_bytes: u64,
+    /// Bytes of old versions in rows, needed or not, about. Of each page in memory as it was when maintenance looked at it last, which is a part of them each step: seconds ago, minutes in a pool of many
+    /// gigabytes. A page that is not in memory counts as the mean of those that are, or that were last.
+    pub version_bytes_in_rows: u64,
+    /// Pages that are not in memory and left it with old versions in rows, since the database was opened.
+    pub fat_pages_out: u64,
+    /// How often such a page left memory: where nothing else could go. Else their rows are turned back before.
+    pub fat_pages_evicted: u64,
+    /// How often a page was written with old versions in rows, by checkpoints or to be evicted.
+    pub fat_pages_written: u64,
     /// Deleted rows that are still in the way of everybody, because an OLTP snapshot may see them; about.
     pub tombstones: u64,
     /// Deleted rows in graveyards: only analytical snapshots see them.
@@ -135,6 +145,10 @@ impl Database {
             pages_durable: space.durable,
             pages_of_versions: space.temporary,
             version_bytes: engine.version_bytes(),
+            version_bytes_in_rows: engine.bytes_in_rows(),
+            fat_pages_out: engine.pool.fat_pages_out(),
+            fat_pages_evicted: pool.fat_evicted,
+            fat_pages_written: pool.fat_written,
             tombstones: engine.store.tombstones(),
             rows_buried: engine.store.buried(),
             tree_searches: count(Counter::TreeSearches),

@@ -5,8 +5,8 @@
 //! Invariants:
 //! - B1 Only who takes space is refused, never who gives it back: rollbacks, commits, collection, and dropping tables go on.
 //! - B3 What is limited is what a snapshot can make grow: pages of old versions and of graveyards, overflow chains that no newest version
-//!   refers to, pages of dropped tables and indexes, and old versions in rows. The last are in memory only, and few grow (design 0013); they are looked for every ten seconds, in
-//!   [`PAGES_MAX`] pages, where there is a limit.
+//!   refers to, pages of dropped tables and indexes, and old versions in rows, in however many pages: a step of maintenance looks at a part of them and goes on
+//!   where the last one ended (`vellum_version::RowsLook`). Pages that were evicted with versions in rows are not read for it: each counts as the mean of those in memory.
 //! - B2 A snapshot is withdrawn only if it is the oldest (where dropped trees alone are too many: of those that keep some), and if what the last withdrawal has set free is collected: while the space falls, or the last
 //!   collection left some for the next, nobody else is to blame.
 //! - B4 One that is younger than what a request to promote early asks for goes only if more than half of the budget was replaced since it was drawn, by
@@ -16,6 +16,10 @@
 //! - B5 Nobody is withdrawn for a dropped tree that does not wait for him, and nobody is refused for one that waits for no snapshot (V70): its pages are being given back, or wait for a round of the
 //!   log, for a writer that was withdrawn or is not rolled back, for their turn, or cannot be read. (Interleaving otherwise: a table of 50 GB is dropped, and nobody sees it any more; it takes a minute to
 //!   give its pages back, the space is above the limit, and whoever is the oldest goes for it. Or: one of its pages cannot be read, and writers are refused until a restart.)
+//! - B6 Of versions in rows only those count for refusing and withdrawing that somebody needed when they were looked at; others stay there until their row is written to, or its page is
+//!   evicted, and no end of a snapshot takes them away. And nobody is withdrawn for versions in rows before all of them were looked at since he became the one whose turn it is. (Interleaving
+//!   otherwise: a snapshot that needs 300 MiB of them ends; the sum is as it was until the next look; the next one goes for it, and the one after that.) Where no page with versions in rows is
+//!   in memory, those of evicted pages count for nobody.
 //!
 //! Concurrency: the flag that writers read is set by collections and by maintenance; a writer may go on for a moment
 //! when the space is used up, and be refused for a moment when it is there again. What dropped trees take is summed up by maintenance, once a step.
@@ -29,8 +33,9 @@ use crate::versions::PAGES_MAX;
 use std::collections::VecDeque;
 use std::time::Duration;
 use vellum_sync::Mutex;
-use vellum_sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
+use vellum_sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use vellum_txn::Holder;
+use vellum_version::{InRows, RowsLook};
 
 /// What happens where old versions take more than [`Config::version_bytes_max`](crate::Config::version_bytes_max).
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -67,8 +72,11 @@ const REMEMBERED: usize = 32;
 const STEPS_BETWEEN: u32 = 2;
 /// The same, while collections leave garbage for the next: of so many entries some would have given a page back.
 const STEPS_BETWEEN_MAX: u32 = 64;
-/// Steps of maintenance from one look at the versions in rows to the next.
-const STEPS_BETWEEN_LOOKS: u32 = 200;
+/// Frames that a step of maintenance looks at for versions in rows, and pages that it copies: 0.6 ms at most, and a round over a pool of 2 GiB takes seven seconds, or, with such rows
+/// in every page, two minutes.
+const LOOK_USUAL: (usize, usize) = (2_048, 128);
+/// The same, where the budget is used up, and somebody waits for what is found: 5 ms at most.
+const LOOK_HURRIED: (usize, usize) = (32_768, 1_024);
 /// Steps of maintenance that a young snapshot is the oldest, before what is kept for it is looked for (B4).
 const STEPS_BETWEEN_ASKED: u32 = 3;
 /// Pages of its list of work in which a writer that is refused is looked for large values.
@@ -84,13 +92,48 @@ pub(crate) struct VersionBudget {
     /// The last collection left garbage that it could have taken.
     backlog: AtomicBool,
     withdrawn: AtomicU64,
-    /// Bytes of old versions in rows, when last looked at.
-    in_rows: AtomicU64,
+    /// The look at old versions in rows. Steps of maintenance only.
+    look: Mutex<RowsLook>,
+    /// What that has found.
+    in_rows: FoundInRows,
     /// Bytes of dropped trees that are kept for some holder, when last looked at.
     in_dropped: AtomicU64,
-    /// Steps of maintenance until they are looked at again.
-    until_look: AtomicU32,
     recent: Mutex<Recent>,
+}
+
+/// What the look at old versions in rows has found, for who asks without waiting.
+#[derive(Debug, Default)]
+struct FoundInRows {
+    bytes: AtomicU64,
+    /// Of these, what somebody needs.
+    needed: AtomicU64,
+    /// Bytes of them in a page, on average, when there were any last.
+    bytes_a_page: AtomicU64,
+    /// The same of those that somebody needs; zero while no such page is in memory (B6).
+    needed_a_page: AtomicU64,
+}
+
+impl FoundInRows {
+    fn note(&self, found: InRows) {
+        let mean = |bytes: u64| bytes.checked_div(found.pages);
+        self.bytes.store(found.bytes, Ordering::Relaxed);
+        self.needed.store(found.needed, Ordering::Relaxed);
+        if let Some(mean) = mean(found.bytes) {
+            self.bytes_a_page.store(mean, Ordering::Relaxed);
+        }
+        let needed = mean(found.needed).unwrap_or(0);
+        self.needed_a_page.store(needed, Ordering::Relaxed);
+    }
+
+    /// With those in `out` pages that are not in memory.
+    fn all(&self, out: u64) -> u64 {
+        self.bytes.load(Ordering::Relaxed) + out * self.bytes_a_page.load(Ordering::Relaxed)
+    }
+
+    /// Of these, what somebody needs.
+    fn all_needed(&self, out: u64) -> u64 {
+        self.needed.load(Ordering::Relaxed) + out * self.needed_a_page.load(Ordering::Relaxed)
+    }
 }
 
 #[derive(Debug, Default)]
@@ -102,6 +145,8 @@ struct Recent {
     lowest: u64,
     /// A young snapshot that is the oldest, and for how many steps it has been.
     young: Option<(vellum_txn::TransactionId, u32)>,
+    /// Whose turn it is, with his snapshot, and how far the look at versions in rows was when it became his (B6).
+    turn: Option<(vellum_txn::TransactionId, u64, u64)>,
 }
 
 impl Recent {
@@ -129,6 +174,18 @@ impl Recent {
         self.young = Some((id, steps % STEPS_BETWEEN_ASKED));
         steps == STEPS_BETWEEN_ASKED
     }
+
+    /// How far the look at versions in rows was when it became this one's turn; `now` if it did just now.
+    fn turn_since(&mut self, holder: &Holder, now: u64) -> u64 {
+        let snapshot = holder.oldest.get();
+        match self.turn {
+            Some((id, oldest, since)) if (id, oldest) == (holder.id, snapshot) => since,
+            _ => {
+                self.turn = Some((holder.id, snapshot, now));
+                now
+            }
+        }
+    }
 }
 
 impl VersionBudget {
@@ -149,16 +206,27 @@ impl VersionBudget {
 }
 
 impl Engine {
-    /// Bytes of old versions (B3), in memory or not. Looks at each dropped tree: for who is asked.
+    /// Bytes of old versions (B3), in memory or not, needed or not. Looks at each dropped tree: for who is asked.
     pub fn version_bytes(&self) -> u64 {
         let dropped = self.store.dropped_total(self.manager.domain());
-        self.bytes_beside_dropped() + dropped.bytes
+        self.bytes_in_pages() + self.bytes_in_rows() + dropped.bytes
     }
 
+    /// Bytes of old versions in rows: as they were found by the last round of looks, those of pages that are not in memory by the mean of the others.
+    pub fn bytes_in_rows(&self) -> u64 {
+        let out = self.pool.fat_pages_out();
+        self.version_budget.in_rows.all(out)
+    }
+
+    /// Bytes of pages of old versions, and of overflow chains.
+    fn bytes_in_pages(&self) -> u64 {
+        self.space.counts().temporary * self.config.page_size as u64 + self.store.chain_bytes()
+    }
+
+    /// What counts for the budget (B6), but for dropped trees.
     fn bytes_beside_dropped(&self) -> u64 {
-        self.space.counts().temporary * self.config.page_size as u64
-            + self.store.chain_bytes()
-            + self.version_budget.in_rows.load(Ordering::Relaxed)
+        let out = self.pool.fat_pages_out();
+        self.bytes_in_pages() + self.version_budget.in_rows.all_needed(out)
     }
 
     /// Bytes that writers are refused for (B5): a few words are read.
@@ -176,16 +244,24 @@ impl Engine {
             .store(kept, Ordering::Relaxed);
     }
 
-    /// B3, once in [`STEPS_BETWEEN_LOOKS`].
+    /// B3, of versions in rows: a part of them.
     fn look_at_rows(&self) {
         let budget = &self.version_budget;
-        let left = budget.until_look.load(Ordering::Relaxed);
-        let next = left.checked_sub(1).unwrap_or(STEPS_BETWEEN_LOOKS);
-        budget.until_look.store(next, Ordering::Relaxed);
-        if left == 0 {
-            let bytes = self.store.bytes_in_rows(PAGES_MAX);
-            budget.in_rows.store(bytes, Ordering::Relaxed);
-        }
+        let Some(mut look) = budget.look.try_lock() else {
+            return;
+        };
+        let limited = self.config.version_policy != VersionPolicy::Spill;
+        let hurried = limited && self.bytes_held() > self.config.version_bytes_max;
+        let (frames, pages) = if hurried { LOOK_HURRIED } else { LOOK_USUAL };
+        let holders = self.manager.holders();
+        self.store.look_further(&mut look, &holders, frames, pages);
+        budget.in_rows.note(look.sum());
+    }
+
+    /// B6: whether all versions in rows were looked at since it became this one's turn.
+    fn has_looked_for(&self, holder: &Holder, recent: &mut Recent) -> bool {
+        let look = self.version_budget.look.lock();
+        look.is_whole_since(recent.turn_since(holder, look.moment()))
     }
 
     /// Brings the flag that writers read up to date; true if they are refused.
@@ -200,10 +276,11 @@ impl Engine {
 
     /// A step of maintenance, after a collection: B2. True if a snapshot was withdrawn.
     pub fn keep_version_budget(&self) -> bool {
+        // The figures are told whatever the policy.
+        self.look_at_rows();
         if self.config.version_policy == VersionPolicy::Spill {
             return false;
         }
-        self.look_at_rows();
         if self.config.version_policy == VersionPolicy::RefuseWriter {
             self.look_at_dropped();
             self.note_version_space();
@@ -235,6 +312,10 @@ impl Engine {
         let Some(holder) = holders.get(at) else {
             return false;
         };
+        let without_rows = self.bytes_in_pages() + dropped;
+        if !self.has_looked_for(holder, &mut recent) && without_rows <= limit {
+            return false;
+        }
         let age_ticks = now.saturating_sub(holder.oldest.get());
         if age_ticks < youngest.max(1)
             && !(recent.suspects(holder.id) && self.is_much_kept_for(holder, &holders))
@@ -277,7 +358,7 @@ impl Engine {
         (at, kept_for(holders))
     }
 
-    /// B4, of one of those who hold versions back. Looks at up to [`PAGES_MAX`] pages; no, if they cannot be read.
+    /// B4, of one of those who hold versions back. Looks at up to [`PAGES_MAX`] pages of lists, and of rows; no, if they cannot be read.
     fn is_much_kept_for(&self, holder: &Holder, holders: &[Holder]) -> bool {
         let running = holders.iter().map(|it| (it.id.slot, it.oldest)).collect();
         let kept = self
@@ -329,5 +410,38 @@ impl Database {
     pub fn withdrawn_snapshots(&self) -> Vec<Withdrawn> {
         let recent = self.engine().version_budget.recent.lock();
         recent.events.iter().copied().collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Recent;
+    use std::time::Duration;
+    use vellum_base::{SlotId, Timestamp};
+    use vellum_txn::{Holder, TransactionId};
+
+    fn holder(number: u64, snapshot: u64) -> Holder {
+        let slot = SlotId(1);
+        Holder {
+            id: TransactionId { slot, number },
+            olap: true,
+            writer: false,
+            oldest: Timestamp(snapshot),
+            newest: Timestamp(snapshot),
+            age: Duration::ZERO,
+        }
+    }
+
+    /// B6: what the one before needed is told as needed until all was looked at again.
+    #[test]
+    fn whose_turn_it_is_has_the_look_begin_anew_with_each_snapshot_that_becomes_the_oldest() {
+        let mut recent = Recent::default();
+        let (first, second) = (holder(1, 10), holder(2, 20));
+        assert_eq!(recent.turn_since(&first, 5), 5);
+        assert_eq!(recent.turn_since(&first, 9), 5);
+        assert_eq!(recent.turn_since(&second, 12), 12);
+        assert_eq!(recent.turn_since(&second, 30), 12);
+        // A statement's snapshot moves on under read committed: what the last one needed this one need not.
+        assert_eq!(recent.turn_since(&holder(2, 25), 31), 31);
     }
 }

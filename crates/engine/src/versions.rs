@@ -25,20 +25,24 @@ pub struct TableVersions {
 pub struct OldVersions {
     /// Those of each table that has any, tables with the most bytes first.
     pub tables: Vec<TableVersions>,
-    /// All were counted. `false`: there are more deleted rows, or more pages with versions in rows, than one look goes through, and
-    /// what is beyond is missing; or a table was dropped of late, and maintenance has not counted all of its pages yet.
+    /// All were counted. `false`: there are more deleted rows, or more pages with versions in rows, than one look goes through, or some of these pages are not in memory, and
+    /// what is there is missing ([`Statistics::version_bytes_in_rows`](crate::Statistics::version_bytes_in_rows) tells all in one sum); or a table was dropped of late, and maintenance
+    /// has not counted all of its pages yet.
     pub complete: bool,
+    /// Pages that were evicted with versions in rows and have not been read since: what is in them is not counted above. Those that an earlier process left in the file
+    /// are not among them: no snapshot sees what is there.
+    pub pages_out: u64,
 }
 
 /// Leaves that are looked at before an operation is lowered (R10). Few where tests are run: they meet that often.
 const LEAVES_AT_ONCE: u32 = if cfg!(debug_assertions) { 1 } else { 16 };
 
-/// Pages that a census looks at, at most.
+/// Pages of lists that a census looks at, at most, and pages with versions in rows.
 pub(crate) const PAGES_MAX: usize = 4096;
 
 impl Database {
     /// Old versions by table and kind. Before-images are counted when they are made and collected, pages of dropped tables by maintenance, from its next step
-    /// behind the drop's commit on; for tombstones and for versions in rows this looks at up to 4,096 pages (milliseconds), and says so if there are more.
+    /// behind the drop's commit on; for tombstones this looks at up to 4,096 pages, and for versions in rows at as many (some ten milliseconds), and says so if there are more.
     ///
     /// # Errors
     /// Storage errors.
@@ -58,7 +62,11 @@ impl Database {
             .collect();
         tables.retain(|table| table.sums.total().count > 0);
         tables.sort_by_key(|table| std::cmp::Reverse(table.sums.total().bytes));
-        Ok(OldVersions { tables, complete })
+        Ok(OldVersions {
+            tables,
+            complete,
+            pages_out: engine.pool.fat_pages_out(),
+        })
     }
 }
 

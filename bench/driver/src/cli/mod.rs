@@ -265,6 +265,26 @@ impl Durability {
     }
 }
 
+/// What happens where old versions take more than they may. (Not here: refusing writers, which would end the run.)
+#[derive(ValueEnum, Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum VersionPolicy {
+    /// They go on growing, on disk
+    #[default]
+    Spill,
+    /// The oldest snapshot is given up, then the next
+    TooOld,
+}
+
+impl VersionPolicy {
+    /// Its name on the command line.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Spill => "spill",
+            Self::TooOld => "too-old",
+        }
+    }
+}
+
 /// What of the engine is on: the variants of the figures.
 #[derive(ValueEnum, Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "lowercase")]
@@ -347,6 +367,12 @@ pub struct Common {
     /// fewer addresses
     #[arg(long, value_name = "GIB", value_parser = clap::value_parser!(u64).range(1..=1 << 14))]
     pub file_gib: Option<u64>,
+    /// How much old versions may take, in memory and on disk
+    #[arg(long, value_name = "M", value_parser = clap::value_parser!(u64).range(1..=1 << 30))]
+    pub version_mib_max: Option<u64>,
+    /// What happens where old versions take more
+    #[arg(long, value_enum, requires = "version_mib_max")]
+    pub version_policy: Option<VersionPolicy>,
     /// Directory of the database [default: bench-data/WORKLOAD]
     #[arg(long, value_name = "DIR")]
     pub data: Option<PathBuf>,
@@ -392,6 +418,8 @@ pub struct Settings {
     pub page_size: Option<u32>,
     /// Largest size of the data file, if not the engine's default.
     pub file_bytes_max: Option<u64>,
+    /// How much old versions may take, in bytes, and what happens where they take more; if it was asked for.
+    pub version_limit: Option<(u64, VersionPolicy)>,
     /// How many sessions are open at a time, at most.
     pub sessions: usize,
     /// How many of them may have a transaction at a time that may write, at most.
@@ -428,6 +456,9 @@ impl Common {
             pool_bytes: self.pool_mib << 20,
             page_size: self.page_size,
             file_bytes_max: self.file_gib.map(|gib| gib << 30),
+            version_limit: self
+                .version_mib_max
+                .map(|mib| (mib << 20, self.version_policy.unwrap_or_default())),
             // The idle writer and the session that loads and checks.
             sessions: self.threads as usize + 2,
             writers: self.threads as usize + usize::from(self.idle_writer),

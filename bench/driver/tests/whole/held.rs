@@ -321,6 +321,23 @@ fn queue_of_another_run_is_continued_and_checked() {
     );
 }
 
+#[test]
+fn limit_of_old_versions_and_its_policy_are_told_and_kept() {
+    let run = "queue --rows 200 --operations 300000 --hold-snapshot-at 0 --holder scan";
+    for policy in ["spill", "too-old"] {
+        let limit = format!("--version-mib-max 1 --version-policy {policy}");
+        let summary = summary(&format!("{run} {limit}"));
+        assert_eq!(summary["settings"]["version_bytes_max"], "1048576");
+        assert_eq!(summary["settings"]["version_policy"], policy);
+        let withdrawn = summary["engine_counters"]["snapshots_withdrawn"].as_u64();
+        // A holder that is told so ends, and not the run.
+        assert_eq!(withdrawn > Some(0), policy == "too-old", "{withdrawn:?}");
+        assert!(summary["engine_counters"]["version_bytes_in_rows"].is_u64());
+    }
+    let summary = summary("queue --rows 200 --operations 100");
+    assert!(summary["settings"].get("version_policy").is_none());
+}
+
 /// Each is refused before a database is opened or a file written, and says why.
 #[test]
 fn flags_that_do_not_fit_together_are_refused_at_once_with_the_reason() {
@@ -426,6 +443,8 @@ fn flags_that_do_not_fit_together_are_refused_at_once_with_the_reason() {
     for flags in [
         "queue --hold-snapshot-at 3 --holder nobody",
         "queue --hold-snapshot-at 3 --check",
+        "queue --version-policy too-old",
+        "queue --version-mib-max 0",
         "kv --hold-snapshot-at 3",
         "queue --seconds 3 --operations 100",
         "tpcc --check --operations 3",

@@ -34,4 +34,5 @@ mod traps;
 mod undo;
 mod verify;
 mod version_budget;
+mod versions_in_rows;
 mod withdrawn;

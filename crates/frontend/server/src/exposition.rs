@@ -230,6 +230,16 @@ fn of_database(shared: &Shared, page: &mut Page) {
                 "Bytes of double writes.",
                 s.double_write_bytes,
             ),
+            (
+                "fat_pages_written_total",
+                "Pages written with old versions in their rows.",
+                s.fat_pages_written,
+            ),
+            (
+                "fat_pages_evicted_total",
+                "Pages that left memory so.",
+                s.fat_pages_evicted,
+            ),
             ("checkpoints_total", "Checkpoints.", s.checkpoints),
             (
                 "snapshots_withdrawn_total",
@@ -267,8 +277,18 @@ fn of_database(shared: &Shared, page: &mut Page) {
             ("pages_free", "Pages that are free.", s.pages_free),
             (
                 "version_bytes",
-                "Bytes of old versions, as the budget counts them.",
+                "Bytes of old versions, in rows and elsewhere.",
                 s.version_bytes,
+            ),
+            (
+                "version_in_rows_bytes",
+                "Bytes of those in rows, as they were found last.",
+                s.version_bytes_in_rows,
+            ),
+            (
+                "fat_pages_out",
+                "Pages with old versions in their rows that are not in memory.",
+                s.fat_pages_out,
             ),
             (
                 "version_deltas",

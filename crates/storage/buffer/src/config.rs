@@ -125,6 +125,10 @@ statistics! {
     written,
     /// Those of them that were written without double write: version data, and pages that nothing named yet.
     written_once,
+    /// Those of them that were marked as leaves with fat rows.
+    fat_written,
+    /// Pages that were dropped from memory marked so.
+    fat_evicted,
     /// Batches that went through the double-write area; each costs one fdatasync.
     batches,
     /// Bytes written into the double-write area, headers included.

@@ -11,7 +11,7 @@
 //! - E2 Nothing here waits for a page: whoever evicts may hold latches. Pages that are dropped together are
 //!   latched together, each only tried; what is waited for meanwhile are calls to the system (huge.rs included).
 //! - E3 A step looks at each frame at most three times, whatever the others do.
-//! - E4 A page with fat rows ([`FLAG_FAT`]) that is named to maintenance is spared until it was looked at, or the last of these
+//! - E4 A page with fat rows (fat.rs) that is named to maintenance is spared until it was looked at, or the last of these
 //!   turns has come. At most an eighth of the frames is spared: who needs a few pages at once (a split) must find
 //!   frames for them, or he would evict one for the other for ever. Rows are not made plain on the way of a write-out: that takes pages.
 //!
@@ -23,7 +23,6 @@
 use crate::config::count;
 use crate::frames::Frame;
 use crate::guard::Exclusive;
-use crate::page::FLAG_FAT;
 use crate::pool::Pool;
 use crate::racy::DISCARD_MAX;
 use crate::state::Word;
@@ -38,13 +37,7 @@ pub(crate) struct Evictor {
     batch_pages: usize,
     /// Dirty pages that were found marked; hints, checked again when they are written.
     candidates: Mutex<Vec<(Frame, PageId)>>,
-    /// Pages with fat rows that would have been evicted: for whoever makes those plain.
-    fat: Mutex<Vec<PageId>>,
-    fat_max: usize,
 }
-
-/// Pages with fat rows that are named at a time, at most.
-const FAT_MAX: usize = 256;
 
 impl Evictor {
     pub(crate) fn new(frames: u32, batch_pages: usize) -> Self {
@@ -57,8 +50,6 @@ impl Evictor {
             high_water: 2 * low_water,
             batch_pages,
             candidates,
-            fat: Mutex::new(Vec::new()),
-            fat_max: (frames as usize / 8).clamp(1, FAT_MAX),
         }
     }
 }
@@ -191,39 +182,6 @@ impl Pool {
         Ok((report.dropped, report.too_new))
     }
 
-    /// Pages with fat rows that eviction came by since the last call. Made plain, they can go.
-    pub fn take_fat_pages(&self) -> Vec<PageId> {
-        std::mem::take(&mut *self.evictor.fat.lock())
-    }
-
-    /// Pages in memory that are marked as ones with fat rows, at most `max`. Looks at every frame; a hint, like the mark.
-    pub fn fat_pages(&self, max: usize) -> Vec<PageId> {
-        let frames = (0..self.frames()).map(|frame| frame as Frame);
-        let pages = frames.filter_map(|frame| self.frames.page(frame));
-        pages.filter(|page| self.is_fat(*page)).take(max).collect()
-    }
-
-    /// Names a page with fat rows to maintenance; false if too many are named (E4).
-    fn name_fat(&self, page: PageId) -> bool {
-        let mut fat = self.evictor.fat.lock();
-        if fat.contains(&page) {
-            return true;
-        }
-        let room = fat.len() < self.evictor.fat_max;
-        if room {
-            fat.push(page);
-        }
-        room
-    }
-
-    /// Whether a page is marked as one with fat rows. Unlatched, so a hint.
-    fn is_fat(&self, page: PageId) -> bool {
-        self.place(page).is_ok_and(|(_, words)| {
-            let word = words[0].load(std::sync::atomic::Ordering::Relaxed);
-            (u64::from_le(word) >> 40) as u8 & FLAG_FAT != 0
-        })
-    }
-
     /// Moves the hand by one frame.
     fn look(&self, spare_fat: bool) -> Look {
         let frame = self.frames.advance();
@@ -270,6 +228,7 @@ impl Pool {
                 .filter_map(|cold| Some((cold.0, self.hold_cold(*cold)?)))
                 .collect();
             dropped += held.len();
+            self.note_fat_going(&held);
             self.forget_pages(held);
         }
         pages.clear();

@@ -196,6 +196,7 @@ impl Pool {
         match fill(words) {
             Ok(()) => {
                 self.frames.assign(frame, page);
+                self.fat.note_in(page);
                 Ok(Some(guard))
             }
             Err(error) => {

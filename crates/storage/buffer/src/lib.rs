@@ -23,6 +23,7 @@ mod checkpoint;
 mod config;
 mod double_write;
 mod evict;
+mod fat;
 mod fault;
 mod frames;
 mod gate;

@@ -13,6 +13,7 @@
 
 use crate::config::{Counters, PoolConfig, PoolStatistics, count};
 use crate::evict::Evictor;
+use crate::fat::FatPages;
 use crate::frames::Frames;
 use crate::geometry::Geometry;
 use crate::guard::{Exclusive, Optimistic, Shared};
@@ -38,6 +39,7 @@ pub struct Pool {
     pub(crate) states: StateTable,
     pub(crate) frames: Frames,
     pub(crate) evictor: Evictor,
+    pub(crate) fat: FatPages,
     pub(crate) writer: Mutex<Writer>,
     pub(crate) counters: Counters,
     pub(crate) ahead: MemoryAhead,
@@ -189,6 +191,7 @@ impl Pool {
             states: addresses.states,
             frames: Frames::new(frames, config.evictors_max),
             evictor: Evictor::new(frames, shape.batch_pages),
+            fat: FatPages::new(frames),
             writer: Mutex::new(writer),
             counters: Counters::default(),
             ahead: MemoryAhead::default(),

@@ -104,6 +104,7 @@ impl Pool {
                 Ok((_, words)) if check_read(self, page, bytes, false).is_ok() => {
                     fill(words, bytes);
                     self.frames.assign(frame, page);
+                    self.fat.note_in(page);
                     done += 1;
                 }
                 _ => self.put_back([(frame, guard)]),

@@ -14,6 +14,7 @@
 
 use crate::config::count;
 use crate::double_write;
+use crate::fat;
 use crate::frames::Frame;
 use crate::geometry::Geometry;
 use crate::page::{self, PageHeader};
@@ -284,6 +285,9 @@ impl Pool {
         }
         count(&self.counters.in_place_bytes, places.len() as u64 * size);
         count(&self.counters.written, places.len() as u64);
+        let images = 0..copies.len();
+        let fat = images.filter(|index| fat::is_marked(writer.image(*index)));
+        count(&self.counters.fat_written, fat.count() as u64);
         count(&self.counters.written_once, once.len() as u64);
         Ok(())
     }

@@ -1,5 +1,6 @@
 //! What stands in rows and on lists, counted by looking: old versions in fat rows, tombstones in main indexes and in
-//! graveyards, overflow chains, pages of dropped trees (`dropped_pages` knows how many). (Before-images are counted when they are made: `accounts`.)
+//! graveyards, overflow chains, pages of dropped trees (`dropped_pages` knows how many). (Before-images are counted when they are made: `accounts`. What versions in
+//! rows come to, of however many pages, is found a part at a time: `in_rows`.)
 //!
 //! Nothing is kept for this on the way of a write. A look costs what there is, up to a bound, and is a view of no single
 //! moment. It does not wait for collectors, who may wait for a disk: where one is at work, what it has worked off in this step may count as it was before.
@@ -20,6 +21,9 @@ use vellum_txn::{Domain, Holder};
 
 /// What was counted of each index, by its root page.
 pub type Census = BTreeMap<PageId, VersionSums>;
+
+/// How often a page is copied that was written to meanwhile.
+const COPIES_TRIED: u32 = 8;
 
 /// How far the lists of a slot were worked off: what is on them up to there is done.
 #[derive(Clone, Debug, Default)]
@@ -53,43 +57,47 @@ impl Reached {
     }
 }
 
-/// Pages that a look may still take, and whether that was enough.
+/// Pages that a look may still take, of lists and as many with versions in rows, and whether that was enough. (From one account: beside a snapshot that keeps a
+/// million deleted rows their lists alone took it, and versions in rows were told as none.)
 #[derive(Debug)]
 struct Look {
-    pages: usize,
+    lists: usize,
+    rows: usize,
     complete: bool,
 }
 
 impl Look {
     fn of(pages: usize) -> Self {
         Self {
-            pages,
+            lists: pages,
+            rows: pages,
             complete: true,
         }
     }
 
-    /// Takes one page; false if there are none, and something was not looked at.
+    /// Takes one page of a list; false if there are none, and something was not looked at.
     fn page(&mut self) -> bool {
-        self.complete &= self.pages > 0;
-        self.pages = self.pages.saturating_sub(1);
-        self.complete
+        let has = self.lists > 0;
+        self.complete &= has;
+        self.lists = self.lists.saturating_sub(1);
+        has
     }
 }
 
 /// Something old that was come by.
 #[derive(Clone, Copy, Debug)]
-struct Found {
+pub(crate) struct Found {
     /// The index whose row it is of.
     tree: PageId,
     kind: VersionKind,
     /// The stamp of what deleted or replaced it; zero if everyone sees that. In a row what replaced it may be gone: then that of what is left next
     /// above it, and no snapshot that was open then lies between the two.
-    replaced: Timestamp,
+    pub replaced: Timestamp,
     /// Whose stamp that is.
-    by: SlotId,
+    pub by: SlotId,
     /// The stamp of who made it, of a version in a row: no snapshot at or below sees it. Zero of what may have to stay for such a one, too.
-    made: Timestamp,
-    tally: Tally,
+    pub made: Timestamp,
+    pub tally: Tally,
 }
 
 impl Found {
@@ -109,8 +117,8 @@ impl Found {
 }
 
 impl VersionStore {
-    /// Old versions by kind, by the root page of the index whose rows they belong to. Looks at `pages_max` pages at most: false
-    /// if there are more, and tombstones or versions in rows beyond them are not counted.
+    /// Old versions by kind, by the root page of the index whose rows they belong to. Looks at `pages_max` pages of lists at most, and at as many with versions in
+    /// rows: false if there are more, or if pages with versions in rows are in the file only; what is there is not counted.
     ///
     /// # Errors
     /// Storage errors.
@@ -241,7 +249,7 @@ impl VersionStore {
         Ok(own)
     }
 
-    /// Calls `each` with what stands on lists and in rows; false if there were more pages than `pages_max`.
+    /// Calls `each` with what stands on lists and in rows; false if there were more pages than `pages_max` of either, or some that are not in memory.
     fn look(&self, pages_max: usize, mut each: impl FnMut(Found)) -> Result<bool> {
         let mut look = Look::of(pages_max);
         let page_size = self.context().page_size();
@@ -332,61 +340,61 @@ impl VersionStore {
         Ok(())
     }
 
-    /// Rows are fat in memory only, but for emergencies.
+    /// Versions in rows of pages that are in memory. Those of pages that were evicted as they were are not looked for: that would read them.
     fn look_at_fat_rows(&self, look: &mut Look, each: &mut impl FnMut(Found)) {
-        for page in self.context().pool().fat_pages(look.pages + 1) {
-            if !look.page() {
-                return;
-            }
-            let Some(leaf) = LeafCopy::of_page(self.context(), page) else {
+        let pool = self.context().pool();
+        look.complete &= pool.fat_pages_out() == 0;
+        let pages = pool.fat_pages(look.rows + 1);
+        look.complete &= pages.len() <= look.rows;
+        for page in pages.into_iter().take(look.rows) {
+            look.complete &= self.look_at_page(page, each);
+        }
+    }
+
+    /// Calls `each` with the old versions in the rows of a page; false if it is not in memory, or somebody writes to it all the time.
+    pub(crate) fn look_at_page(&self, page: PageId, each: &mut impl FnMut(Found)) -> bool {
+        let mut tries = 0..COPIES_TRIED;
+        let Some(leaf) = tries.find_map(|_| LeafCopy::of_page(self.context(), page)) else {
+            return false;
+        };
+        for index in 0..leaf.len() {
+            let row = leaf.payload(index);
+            let is_fat = Header::decode(row).is_some_and(|header| header.fat);
+            let Some(fat) = FatRow::decode(row).filter(|_| is_fat) else {
                 continue;
             };
-            for index in 0..leaf.len() {
-                let row = leaf.payload(index);
-                let is_fat = Header::decode(row).is_some_and(|header| header.fat);
-                let Some(fat) = FatRow::decode(row).filter(|_| is_fat) else {
-                    continue;
-                };
-                let stamp = |header: &Header| {
-                    let writer = header.writer.map(|writer| writer.version);
-                    writer.map_or((Timestamp::ZERO, SlotId(0)), |it| (it.stamp, it.slot))
-                };
-                let (mut replaced, mut by) = stamp(&fat.header);
-                let mut versions = fat.old_versions();
-                let mut left = versions.rest().len();
-                while let Some(Ok(version)) = versions.next() {
-                    let (made, maker) = stamp(&version.header);
-                    each(Found {
-                        tree: leaf.tree_root(),
-                        kind: VersionKind::Fat,
-                        replaced,
-                        by,
-                        made,
-                        tally: Tally {
-                            // A full copy is counted where it is: among the before-images.
-                            count: u64::from(!matches!(version.step, Step::Copy(_))),
-                            bytes: (left - versions.rest().len()) as u64,
-                        },
-                    });
-                    left = versions.rest().len();
-                    (replaced, by) = (made, maker);
-                }
+            let stamp = |header: &Header| {
+                let writer = header.writer.map(|writer| writer.version);
+                writer.map_or((Timestamp::ZERO, SlotId(0)), |it| (it.stamp, it.slot))
+            };
+            let (mut replaced, mut by) = stamp(&fat.header);
+            let mut versions = fat.old_versions();
+            let mut left = versions.rest().len();
+            while let Some(Ok(version)) = versions.next() {
+                let (made, maker) = stamp(&version.header);
+                each(Found {
+                    tree: leaf.tree_root(),
+                    kind: VersionKind::Fat,
+                    replaced,
+                    by,
+                    made,
+                    tally: Tally {
+                        // A full copy is counted where it is: among the before-images.
+                        count: u64::from(!matches!(version.step, Step::Copy(_))),
+                        bytes: (left - versions.rest().len()) as u64,
+                    },
+                });
+                left = versions.rest().len();
+                (replaced, by) = (made, maker);
             }
         }
+        true
     }
 
     /// Bytes of the pages of overflow chains that no newest version refers to, and that are not free yet.
     pub fn chain_bytes(&self) -> u64 {
         let slots = self.slots().iter().filter_map(OnceLock::get);
         slots.map(|versions| versions.chain_bytes()).sum()
-    }
-
-    /// Bytes of old versions in the rows of pages that are in memory, at most `pages_max` of them: looks at each.
-    pub fn bytes_in_rows(&self, pages_max: usize) -> u64 {
-        let mut bytes = 0;
-        let mut look = Look::of(pages_max);
-        self.look_at_fat_rows(&mut look, &mut |found| bytes += found.tally.bytes);
-        bytes
     }
 
     /// Tombstones that wait in main indexes until every OLTP snapshot sees them, about.

@@ -266,6 +266,58 @@ fn pages_with_fat_rows_stay_while_others_can_go_and_are_named() {
 }
 
 #[test]
+fn pages_that_left_memory_with_fat_rows_are_counted_and_known_until_they_are_back() {
+    let (pool, _) = memory_pool(4096, 16, 200);
+    let out = |pool: &crate::Pool| (pool.fat_pages_out(), pool.statistics().fat_evicted);
+    // Far enough from each other for several words of the set.
+    let fat = [0, 1, 70, 140];
+    for index in [0, 1, 2, 70, 140, 141] {
+        make(&pool, nth(&pool, index), index, 1);
+        if fat.contains(&index) {
+            let mut page = pool.exclusive(nth(&pool, index)).unwrap();
+            page.set_u8(5, crate::FLAG_FAT);
+        }
+    }
+    assert_eq!(out(&pool), (0, 0));
+    checkpoint(&pool);
+    assert_eq!(pool.statistics().fat_written, 4);
+    evict_all(&pool);
+    assert_eq!(out(&pool), (4, 4));
+    assert_eq!(pool.fat_pages(100), []);
+    // Read by itself, and several together.
+    assert_eq!(read(&pool, nth(&pool, 70)), Some(70));
+    assert_eq!(out(&pool), (3, 4));
+    pool.prefetch(&[nth(&pool, 0), nth(&pool, 2)]);
+    assert_eq!(out(&pool), (2, 4));
+    // Made anew, without a look at what it was.
+    make(&pool, nth(&pool, 140), 9, 2);
+    assert_eq!(out(&pool), (1, 4));
+    let mut here = pool.fat_pages(100);
+    here.sort_unstable();
+    assert_eq!(here, [nth(&pool, 0), nth(&pool, 70)]);
+    let of_frames = (0..16).flat_map(|frame| pool.fat_pages_in(frame..frame + 1));
+    assert_eq!(of_frames.count(), 2);
+    // They go again, clean as they are; the one that is plain now is none of them.
+    evict_all(&pool);
+    assert_eq!(out(&pool), (3, 6));
+    assert_eq!(pool.statistics().fat_written, 4);
+}
+
+/// What a page was before it was freed says nothing.
+#[test]
+fn free_page_has_no_fat_rows_whatever_its_flags_say() {
+    let (pool, _) = memory_pool(4096, 16, 32);
+    make(&pool, nth(&pool, 0), 0, 1);
+    let mut page = pool.exclusive(nth(&pool, 0)).unwrap();
+    page.set_u8(4, crate::page::kind::FREE);
+    page.set_u8(5, crate::FLAG_FAT);
+    drop(page);
+    assert_eq!(pool.fat_pages(100), []);
+    evict_all(&pool);
+    assert_eq!(pool.fat_pages_out(), 0);
+}
+
+#[test]
 fn pages_dropped_together_are_gone_but_for_those_that_were_used_or_changed_since_the_look() {
     let (pool, _) = memory_pool(4096, 8, 8);
     for index in 0..6 {

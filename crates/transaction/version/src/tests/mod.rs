@@ -38,6 +38,8 @@ mod glimpses;
 #[cfg(not(shuttle))]
 mod histories;
 #[cfg(not(shuttle))]
+mod in_rows;
+#[cfg(not(shuttle))]
 mod joins;
 mod moves;
 #[cfg(not(shuttle))]
