@@ -4,10 +4,10 @@
 //! a sample nor scaled up, and is at most one round behind; how long a round takes is for who asks for the steps.
 //!
 //! Invariants:
-//! - V71 The sum is that of the chunks. What was written since its chunk was looked at is not in it, and a page that came back in another frame meanwhile is in it twice,
+//! - V73 The sum is that of the chunks. What was written since its chunk was looked at is not in it, and a page that came back in another frame meanwhile is in it twice,
 //!   or not at all, until both chunks were looked at again.
-//! - V72 Who asks whether everything was looked at since a moment is told so only if each chunk was begun after that moment.
-//! - V73 A version is needed by a snapshot that lies between who made it and who replaced it, as of the list that the look was given, or by the undo of a
+//! - V74 Who asks whether everything was looked at since a moment is told so only if each chunk was begun after that moment.
+//! - V75 A version is needed by a snapshot that lies between who made it and who replaced it, as of the list that the look was given, or by the undo of a
 //!   writer that is at work; by the same rule as holders are charged (`census`). Others stay in the row until it is pruned, and nobody is to blame.
 //!
 //! Cost: a load for each frame, and a copy of each page that is marked as having fat rows; 12 bytes a chunk. Nothing on the way of a write.
@@ -32,7 +32,7 @@ pub struct InRows {
     pub pages: u64,
     /// Bytes of the old versions there.
     pub bytes: u64,
-    /// Of these, what an open snapshot or the undo of a writer needs (V73).
+    /// Of these, what an open snapshot or the undo of a writer needs (V75).
     pub needed: u64,
 }
 
@@ -63,7 +63,7 @@ impl Chunk {
 }
 
 impl RowsLook {
-    /// What was found in all of them, each as it was when it was last looked at (V71).
+    /// What was found in all of them, each as it was when it was last looked at (V73).
     pub fn sum(&self) -> InRows {
         self.sum
     }
@@ -73,7 +73,7 @@ impl RowsLook {
         self.looked
     }
 
-    /// Whether everything was looked at since that moment (V72).
+    /// Whether everything was looked at since that moment (V74).
     pub fn is_whole_since(&self, moment: u64) -> bool {
         !self.chunks.is_empty() && self.looked - moment >= self.chunks.len() as u64
     }
@@ -114,7 +114,7 @@ impl Open {
         }
     }
 
-    /// V73.
+    /// V75.
     fn needs(&self, found: &Found) -> bool {
         let above = self.snapshots.partition_point(|it| *it <= found.made);
         let next = self.snapshots.get(above);
