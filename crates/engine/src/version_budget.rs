@@ -32,6 +32,7 @@ use crate::transaction::Transaction;
 use crate::versions::PAGES_MAX;
 use std::collections::VecDeque;
 use std::time::Duration;
+use vellum_metrics::Counter;
 use vellum_sync::Mutex;
 use vellum_sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use vellum_txn::Holder;
@@ -93,12 +94,34 @@ pub(crate) struct VersionBudget {
     backlog: AtomicBool,
     withdrawn: AtomicU64,
     /// The look at old versions in rows. Steps of maintenance only.
-    look: Mutex<RowsLook>,
+    look: Mutex<Look>,
     /// What that has found.
     in_rows: FoundInRows,
     /// Bytes of dropped trees that are kept for some holder, when last looked at.
     in_dropped: AtomicU64,
     recent: Mutex<Recent>,
+}
+
+/// The look at old versions in rows, and what tells whether there can be any.
+#[derive(Debug, Default)]
+struct Look {
+    rows: RowsLook,
+    /// Rows that had turned fat when that number was last seen to change, and how far the look was then.
+    made: u64,
+    since: u64,
+}
+
+impl Look {
+    /// Whether a round has found nothing, and no row has turned fat since it began: `made` have by now. (Before the first one there is nothing to look for: what
+    /// stands in the file from an earlier process was made plain by recovery, or nobody needs it.)
+    /// `out`: pages with such rows that are not in memory, and may come back.
+    fn finds_nothing(&mut self, made: u64, out: u64) -> bool {
+        if made != self.made || out > 0 {
+            (self.made, self.since) = (made, self.rows.moment());
+        }
+        let found = self.rows.sum().pages > 0;
+        made == 0 || !found && out == 0 && self.rows.is_whole_since(self.since)
+    }
 }
 
 /// What the look at old versions in rows has found, for who asks without waiting.
@@ -251,17 +274,24 @@ impl Engine {
             return;
         };
         let limited = self.config.version_policy != VersionPolicy::Spill;
+        let made = self.context.metrics().get(Counter::FatTuplesMade);
+        // A load of each frame's page, whose line is in no cache: most databases have no such row for most of the time. Where there is a limit, B6 asks for rounds.
+        if !limited && look.finds_nothing(made, self.pool.fat_pages_out()) {
+            return;
+        }
         let hurried = limited && self.bytes_held() > self.config.version_bytes_max;
         let (frames, pages) = if hurried { LOOK_HURRIED } else { LOOK_USUAL };
         let holders = self.manager.holders();
-        self.store.look_further(&mut look, &holders, frames, pages);
-        budget.in_rows.note(look.sum());
+        self.store
+            .look_further(&mut look.rows, &holders, frames, pages);
+        budget.in_rows.note(look.rows.sum());
     }
 
     /// B6: whether all versions in rows were looked at since it became this one's turn.
     fn has_looked_for(&self, holder: &Holder, recent: &mut Recent) -> bool {
         let look = self.version_budget.look.lock();
-        look.is_whole_since(recent.turn_since(holder, look.moment()))
+        let since = recent.turn_since(holder, look.rows.moment());
+        look.rows.is_whole_since(since)
     }
 
     /// Brings the flag that writers read up to date; true if they are refused.

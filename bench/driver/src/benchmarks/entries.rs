@@ -38,7 +38,7 @@ const fn length(flags: &'static str, beside_s: f64) -> Length {
 
 const HELD_TINY: &str = "--operations 200 --hold-snapshot-at 0";
 // Two seconds of warm-up.
-const HELD_QUICK: Length = length("--seconds 9 --hold-snapshot-at 4", 0.7);
+const HELD_QUICK: Length = length("--seconds 8 --hold-snapshot-at 4", 0.7);
 const HELD_FULL: Length = length(
     "--seconds 150 --hold-snapshot-at 20 --release-snapshot-at 120",
     2.0,
@@ -141,7 +141,7 @@ pub(super) const ENTRIES: [Entry; 21] = [
         "--mix update --durability sync --threads 64",
     )
     // The device is measured before and behind the run, three seconds in all.
-    .in_quick(length("--rows 100000 --seconds 2", 3.5)),
+    .in_quick(length("--rows 100000 --seconds 1", 3.5)),
     rows(
         "scan",
         "Full scan, in one snapshot each time",

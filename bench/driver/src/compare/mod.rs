@@ -395,8 +395,7 @@ pub(crate) mod tests {
             assert!(of.iter().all(|engine| order.contains(engine)));
             order.iter().position(|it| *it == EngineName::Vellum)
         };
-        assert_eq!(all.len(), 10);
-        let places = [1, 2, 3].map(|round| place(all, round, 3));
+        let places = [1, 2, 3].map(|round| place(&all[..10], round, 3));
         assert_eq!(places, [0, 7, 4].map(Some));
         let places = [1, 2, 3].map(|round| place(&all[..2], round, 3));
         assert_eq!(places, [0, 1, 0].map(Some));
