@@ -323,7 +323,8 @@ fn queue_of_another_run_is_continued_and_checked() {
 
 #[test]
 fn limit_of_old_versions_and_its_policy_are_told_and_kept() {
-    let run = "queue --rows 200 --operations 300000 --hold-snapshot-at 0 --holder scan";
+    // A version of each key is kept, which is 6 MiB, for seconds: maintenance looks some twenty times a second.
+    let run = "hot --keys 20000 --operations 400000 --hold-snapshot-at 0 --holder scan";
     for policy in ["spill", "too-old"] {
         let limit = format!("--version-mib-max 1 --version-policy {policy}");
         let summary = summary(&format!("{run} {limit}"));
