@@ -25,7 +25,7 @@ pub const VALUE_BYTES_MAX: usize = overflow::MAX_LENGTH as usize;
 /// Pages of a value that are read or written before others are let in (V72). Few where tests are run: they meet that often.
 const PAGES_AT_ONCE: usize = if cfg!(debug_assertions) { 1 } else { 64 };
 
-/// Lowers an operation after each [`PAGES_AT_ONCE`] pages of a value.
+/// Lowers an operation after each `PAGES_AT_ONCE` pages of a value.
 #[derive(Debug)]
 pub struct Stretch<'o, 't> {
     operation: &'o mut Operation<'t>,
