@@ -65,21 +65,14 @@ const fn rows(
     }
 }
 
+/// The same beside an old snapshot.
 const fn held(
     name: &'static str,
     title: &'static str,
     workload: WorkloadName,
     common: &'static str,
 ) -> Entry {
-    Entry {
-        name,
-        title,
-        workload,
-        common,
-        tiny: HELD_TINY,
-        quick: None,
-        full: HELD_FULL,
-    }
+    rows(name, title, workload, common).with(HELD_TINY, HELD_FULL)
 }
 
 impl Entry {
