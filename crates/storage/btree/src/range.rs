@@ -115,6 +115,16 @@ enum Step {
     Changed,
 }
 
+/// What a step of [`Tree::remove_most_between`] came to.
+#[derive(Debug)]
+enum StepBetween {
+    Step(Step),
+    /// The range goes on under the next parent, from this key on, and there are no two leaves of it under this one.
+    Onward(Vec<u8>),
+    /// The same, and this parent has but one leaf: it should be joined with a neighbour, which then has others.
+    Alone(Vec<u8>),
+}
+
 impl Tree {
     /// Removes all rows with keys below `key`, whole leaves at a time. True if all are gone, false if
     /// about `budget` pages were given back and there are more.
@@ -145,6 +155,54 @@ impl Tree {
         journal: Option<Journal<'_>>,
     ) -> Result<bool> {
         self.remove_doomed(Doomed::Below(key), budget, journal, Rest::MayStay)
+    }
+
+    /// Removes rows with keys at or above `from` and below `to`, for who calls it again and again with `to` that ascends: only leaves that
+    /// are wholly in the range go, two of them or more at a time, and one of them stays, empty. True if no more leaves can go, false if about `budget` pages were given back and there are more.
+    ///
+    /// # Errors
+    /// As [`Tree::remove_below`].
+    pub fn remove_most_between(
+        &self,
+        from: &[u8],
+        to: &[u8],
+        budget: usize,
+        journal: Option<Journal<'_>>,
+    ) -> Result<bool> {
+        let journal = self.journal(journal);
+        let (mut freed, mut attempts) = (0, 0);
+        // Where the first leaf is that was not looked at: below it none can go.
+        let mut at = from.to_vec();
+        let mut backoff = Backoff::new();
+        loop {
+            if freed >= budget.max(1) || attempts >= ATTEMPTS {
+                return Ok(false);
+            }
+            self.reserve_change(journal)?;
+            match self.remove_step_between(&at, to, journal)? {
+                StepBetween::Onward(next) => at = next,
+                StepBetween::Alone(next) => {
+                    self.reserve_change(journal)?;
+                    match self.try_rebalance(Target::Covering(&at), 1, journal)? {
+                        Outcome::Joined => freed += 1,
+                        Outcome::Shared => {}
+                        // Its neighbours are as they are: it stays.
+                        Outcome::Alone | Outcome::Nothing => at = next,
+                        Outcome::Changed => attempts += 1,
+                    }
+                }
+                StepBetween::Step(Step::Freed(pages)) => {
+                    freed += pages;
+                    attempts = 0;
+                    backoff.reset();
+                }
+                StepBetween::Step(Step::Done) => return Ok(true),
+                StepBetween::Step(Step::Changed) => {
+                    attempts += 1;
+                    backoff.wait();
+                }
+            }
+        }
     }
 
     /// Removes all rows with keys at or above `key`, as [`Tree::remove_below`].
@@ -265,11 +323,8 @@ impl Tree {
         let count = parent.shape().count;
         // The children that lie wholly in the range are a run at the edge.
         let holds = |child: &usize| {
-            let lower = child.checked_sub(1).map(|left| entry(&parent, left).key());
-            let lower = lower.as_deref().or_else(|| lower_fence(&parent));
-            let upper = (*child < count).then(|| entry(&parent, *child).key());
-            let upper = upper.as_deref().or_else(|| upper_fence(&parent));
-            doomed.holds(lower, upper)
+            let (lower, upper) = fences_of(&parent, *child);
+            doomed.holds(lower.as_deref(), upper.as_deref())
         };
         let run = match doomed {
             Doomed::From(_) => {
@@ -284,10 +339,7 @@ impl Tree {
             1 if count > 0 => self.settle_edge(doomed, &parent, run.start, journal),
             1 => self.climb(doomed, journal),
             _ => {
-                // All of them are latched at once, and so need frames.
-                let batch = run
-                    .len()
-                    .min((self.context().pool().frames() / 8).clamp(2, BATCH));
+                let batch = self.batch(run.len());
                 let run = match doomed {
                     Doomed::From(_) => run.end - batch..run.end,
                     _ => run.start..run.start + batch,
@@ -298,6 +350,64 @@ impl Tree {
                 self.collapse(above, &parent, run, journal)
             }
         }
+    }
+
+    /// A step of [`Tree::remove_most_between`].
+    fn remove_step_between(
+        &self,
+        from: &[u8],
+        to: &[u8],
+        journal: Option<Journal<'_>>,
+    ) -> Result<StepBetween> {
+        let Some(path) = self.try_descend(Target::Covering(from), 0)? else {
+            return Ok(StepBetween::Step(Step::Changed));
+        };
+        // A single leaf.
+        let Some(above) = path.parent else {
+            return Ok(StepBetween::Step(Step::Done));
+        };
+        // Most calls find too little: that is seen without a copy of the page.
+        if above.covers(to) {
+            let count = above.shape().count;
+            let [first, end] =
+                [from, to].map(|key| Target::Covering(key).child_index(&above, count));
+            if end.saturating_sub(first) < LEAVES_MIN && above.validate() {
+                return Ok(StepBetween::Step(Step::Done));
+            }
+        }
+        let parent = copy(&above);
+        if !above.validate() {
+            return Ok(StepBetween::Step(Step::Changed));
+        }
+        let count = parent.shape().count;
+        let is_inside = |child: usize| {
+            let (lower, upper) = fences_of(&parent, child);
+            lower.map_or(from.is_empty(), |lower| lower.as_slice() >= from)
+                && upper.is_some_and(|upper| upper.as_slice() <= to)
+        };
+        let covering = Target::Covering(from).child_index(&parent, count);
+        // One that begins below the range stays as it is.
+        let first = covering + usize::from(!is_inside(covering));
+        let inside = (first..=count).take_while(|child| is_inside(*child));
+        let run = first..first + inside.count();
+        if run.len() >= LEAVES_MIN {
+            let run = run.start..run.start + self.batch(run.len());
+            let Some(above) = above.try_exclusive() else {
+                return Ok(StepBetween::Step(Step::Changed));
+            };
+            let step = self.collapse(above, &parent, run, journal)?;
+            return Ok(StepBetween::Step(step));
+        }
+        Ok(match upper_fence(&parent) {
+            Some(fence) if run.len() == 1 && count == 0 => StepBetween::Alone(fence.to_vec()),
+            Some(fence) if run.end > count && fence < to => StepBetween::Onward(fence.to_vec()),
+            _ => StepBetween::Step(Step::Done),
+        })
+    }
+
+    /// How many of so many leaves go at once: all of them are latched, and so need frames.
+    fn batch(&self, leaves: usize) -> usize {
+        leaves.min((self.context().pool().frames() / 8).clamp(2, BATCH))
     }
 
     /// Makes leaves `run` of a parent one empty leaf.
@@ -477,4 +587,18 @@ impl Tree {
         change.commit()?;
         Ok(Step::Done)
     }
+}
+
+/// The fences of a child of an inner page.
+fn fences_of(parent: &PageBuf, child: usize) -> (Option<Vec<u8>>, Option<Vec<u8>>) {
+    let count = parent.shape().count;
+    let lower = match child.checked_sub(1) {
+        Some(left) => Some(entry(parent, left).key()),
+        None => lower_fence(parent).map(<[u8]>::to_vec),
+    };
+    let upper = match child < count {
+        true => Some(entry(parent, child).key()),
+        false => upper_fence(parent).map(<[u8]>::to_vec),
+    };
+    (lower, upper)
 }

@@ -177,6 +177,83 @@ fn most_of_a_range_goes_in_few_changes_and_nothing_beyond_it() {
 }
 
 #[test]
+fn what_is_appended_is_trimmed_beside_what_stays_at_the_left() {
+    // With four rows a leaf, 2,000 that come at once fill several pages above the leaves.
+    for (payload, kept, every, all) in [
+        (40, 3, 8, 4_000),
+        (40, 400, 8, 4_000),
+        (900, 200, 1_000, 40_000),
+        (900, 3, 2_000, 60_000),
+    ] {
+        let world = World::new(4096, 64);
+        let tree = world.tree(TreeKind::Temporary);
+        let mut appender = tree.appender();
+        let (key, row) = (u64::to_be_bytes, vec![1; payload]);
+        let left = 500;
+        let from = key(left);
+        let (mut most, mut early, mut late) = (0, 0, 0);
+        for number in 0..all {
+            appender
+                .append(&key(number), &[&row], crate::Logging::None, None)
+                .unwrap();
+            if number % every == every - 1 && number > left + kept {
+                let below = key(number - kept);
+                while !tree.remove_most_between(&from, &below, 8, None).unwrap() {}
+                let statistics = crate::testing::assert_sound(&tree);
+                assert!(statistics.rows > left + kept);
+                most = most.max(statistics.rows - left - kept);
+                let pages = match number < all / 2 {
+                    true => &mut early,
+                    false => &mut late,
+                };
+                *pages = statistics.pages_total().max(*pages);
+            }
+        }
+        // Some leaves at the ends of the range, and one under each of the pages above that are joined.
+        assert!(most <= 8 * 4096 / (payload as u64 + 10), "{most} rows");
+        assert!(late <= early + 2, "{early} pages, {late} later");
+        let mut out = Vec::new();
+        for number in (0..left).chain(all - kept - 1..all) {
+            assert!(tree.get(&key(number), &mut out).unwrap(), "{number}");
+        }
+        while !tree.remove_below(&key(all), 8, None).unwrap() {}
+        assert_eq!(crate::testing::assert_sound(&tree).rows, 0);
+    }
+}
+
+#[test]
+fn prop_only_what_is_in_the_range_goes_and_most_of_it_does() {
+    let seed = seed("prop_only_what_is_in_the_range_goes");
+    let mut random = Random::new(seed);
+    for round in 0..40 {
+        let kind = [TreeKind::Temporary, TreeKind::Plain][round % 2];
+        let world = World::new([4096, 8192][round / 2 % 2], [16, 64][round / 4 % 2]);
+        let (tree, mut model) = grown(&world, kind, 2000, &mut random);
+        let before = crate::testing::assert_sound(&tree);
+        let from = random.below(6000).to_be_bytes();
+        let to = random.below(6500).to_be_bytes();
+        let budget = random.between(1, 40) as usize;
+        while !tree
+            .remove_most_between(&from, &to, budget, world.journal(1))
+            .unwrap()
+        {}
+        let (mut left, mut out) = (0_u64, Vec::new());
+        model.retain(|key, _| {
+            let is_there = tree.get(key, &mut out).unwrap();
+            let is_inside = key.as_slice() >= &from[..] && key.as_slice() < &to[..];
+            assert!(is_there || is_inside, "{key:?}");
+            left += u64::from(is_there && is_inside);
+            is_there
+        });
+        assert_is(&tree, &model);
+        // At each end, and one under each of the parents.
+        let leaf = before.rows / before.pages_total() * 4;
+        let parents = before.pages_total() / 4;
+        assert!(left <= leaf * (2 + parents), "{left} of {before:?}");
+    }
+}
+
+#[test]
 fn dropping_is_done_in_bounded_steps_and_takes_its_entry_along() {
     let world = World::new(4096, 64);
     let mut random = Random::new(5);
