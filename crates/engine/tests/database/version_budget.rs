@@ -9,7 +9,7 @@ use vellum::{
 };
 use vellum_sync::test_point::TestPoints;
 
-const BUDGET: u64 = 40 * 4096;
+const BUDGET: u64 = 50 * 4096;
 const KEYS: u32 = 50;
 
 fn config(policy: VersionPolicy) -> Config {

@@ -1,4 +1,4 @@
-//! How many old versions there are, how many bytes, of which index and which kind: kept by each slot for what it made.
+//! How many old versions there are, how many bytes, of which index and which kind: kept by each of a slot's delta indexes for what is in it.
 //!
 //! Paper: none; versions.md ("version space is accounted").
 //!
@@ -10,9 +10,10 @@
 //! - V40 Epochs lie in the order of stamps, and all before-images of one stamp are in one of them.
 //! - V41 What is counted is at least what is there, and more by at most one epoch for each range that was collected up to its
 //!   middle: an epoch goes as a whole, when its last stamp is collected; what is left of it, for a lazy collection leaves some, is counted nowhere. (A last stamp that was reverted is
-//!   collected once no transaction runs in the slot: V61.)
+//!   collected once no transaction runs in the slot: V61.) Where transient ones are collected apart from older ones (V78) epochs end there, and none is collected in part: what is
+//!   left of one that is then swept by its names would count as long as an old snapshot is open.
 //!
-//! Concurrency: behind the mutex of the slot's right edge, which each append takes anyway, and holds while it waits for a page. The sums of all
+//! Concurrency: behind the mutex of the index's right edge, which each append takes anyway, and holds while it waits for a page. The sums of all
 //! indexes ([`Totals`]) are read without it: they are changed under it, by plain loads and stores.
 
 use smallvec::SmallVec;
@@ -139,7 +140,7 @@ impl SharedTally {
     }
 }
 
-/// Before-images of one slot in all indexes. Alone on its cache lines: each write of the slot changes it.
+/// Before-images in one delta index, of all indexes of rows. Alone on its cache lines: each write of the slot changes it.
 #[derive(Debug, Default)]
 #[repr(align(128))]
 pub(crate) struct Totals {
@@ -192,13 +193,14 @@ impl VersionSums {
 
 /// Before-images that open an epoch's successor.
 pub(crate) const EPOCH_MIN: u64 = 64;
-/// Epochs of a slot.
+/// Epochs of a delta index.
 const EPOCHS_MAX: usize = 256;
 
 /// Before-images of consecutive stamps.
 #[derive(Debug)]
 struct Epoch {
-    /// The last stamp in it.
+    /// The first stamp in it, and the last.
+    first: Timestamp,
     last: Timestamp,
     /// Those that were counted here and are there.
     count: u64,
@@ -231,7 +233,7 @@ impl Epoch {
     }
 
     fn absorb(&mut self, later: &Self) {
-        debug_assert!(self.last < later.last);
+        debug_assert!(self.last < later.first);
         self.last = later.last;
         self.count += later.count;
         self.made += later.made;
@@ -243,11 +245,13 @@ impl Epoch {
     }
 }
 
-/// The accounts of one slot.
+/// The accounts of one delta index.
 #[derive(Debug)]
 pub(crate) struct Accounts {
     epochs: VecDeque<Epoch>,
     epoch_length: u64,
+    /// What is up to this stamp and what is above it are in no epoch together.
+    closed: Timestamp,
     /// The epoch that was looked for last, if it is still there: a sweep asks for one stamp after the other.
     found: usize,
     /// The last stamp of the last epoch that was collected. Of stamps up to there nothing is counted, though it may be there (a lazy collection
@@ -272,6 +276,7 @@ impl Accounts {
         Self {
             epochs: VecDeque::new(),
             epoch_length: EPOCH_MIN,
+            closed: Timestamp::ZERO,
             found: 0,
             collected: Timestamp::ZERO,
             newest: (Timestamp::ZERO, Tally::default()),
@@ -304,7 +309,11 @@ impl Accounts {
         }
         let epoch = match self.epochs.back_mut() {
             Some(epoch) if epoch.last == stamp => epoch,
-            Some(epoch) if epoch.made < self.epoch_length && epoch.last < stamp => {
+            Some(epoch)
+                if epoch.made < self.epoch_length
+                    && epoch.last < stamp
+                    && !(epoch.last <= self.closed && self.closed < stamp) =>
+            {
                 epoch.last = stamp;
                 epoch
             }
@@ -323,21 +332,29 @@ impl Accounts {
 
     #[cold]
     fn open_epoch(&mut self, stamp: Timestamp) -> &mut Epoch {
-        if self.epochs.len() == EPOCHS_MAX {
+        if self.epochs.len() >= EPOCHS_MAX {
             // What was there is gone: removed by name.
             self.epochs.retain(|epoch| epoch.count > 0);
         }
-        if self.epochs.len() == EPOCHS_MAX {
+        if self.epochs.len() >= EPOCHS_MAX {
+            let closed = self.closed;
             let mut old = std::mem::take(&mut self.epochs).into_iter();
             while let Some(mut epoch) = old.next() {
                 if let Some(later) = old.next() {
-                    epoch.absorb(&later);
+                    // Two that what is closed lies between stay apart.
+                    if epoch.last <= closed && closed < later.first {
+                        self.epochs.push_back(epoch);
+                        epoch = later;
+                    } else {
+                        epoch.absorb(&later);
+                    }
                 }
                 self.epochs.push_back(epoch);
             }
             self.epoch_length *= 2;
         }
         self.epochs.push_back(Epoch {
+            first: stamp,
             last: stamp,
             count: 0,
             made: 0,
@@ -350,6 +367,7 @@ impl Accounts {
     #[cold]
     fn add_before(&mut self, tree: PageId, stamp: Timestamp, full: bool, one: Tally) {
         if let Some(epoch) = self.epoch_of(stamp) {
+            epoch.first = epoch.first.min(stamp);
             epoch.count += 1;
             epoch.made += 1;
             let sum = epoch.sum(tree);
@@ -414,7 +432,9 @@ impl Accounts {
         if stamp <= self.collected || stamp >= newest {
             return stamp;
         }
-        let last = self.epoch_of(stamp).map_or(stamp, |epoch| epoch.last);
+        let epoch = self.epoch_of(stamp);
+        let last = epoch.filter(|epoch| epoch.first <= stamp);
+        let last = last.map_or(stamp, |epoch| epoch.last);
         // What the newest has is counted once more.
         last.min(Timestamp(newest.get() - 1))
     }
@@ -424,7 +444,9 @@ impl Accounts {
         if stamp <= self.collected {
             return;
         }
-        let Some(epoch) = self.epoch_of(stamp) else {
+        // One that was collected is not taken from the next.
+        let epoch = self.epoch_of(stamp);
+        let Some(epoch) = epoch.filter(|epoch| epoch.first <= stamp) else {
             return;
         };
         // An index's sum may be gone with an epoch that was collected, and its before-image with it.
@@ -463,6 +485,40 @@ impl Accounts {
         }
     }
 
+    /// What comes with stamps above this one, which is the newest that there is, counts apart from what is there ([`Accounts::forget_within`]).
+    pub fn close(&mut self, newest: Timestamp) {
+        debug_assert!(self.epochs.back().is_none_or(|epoch| epoch.last <= newest));
+        self.closed = newest;
+    }
+
+    /// The highest stamp, not above `dead`, below which epochs lie whole.
+    pub fn whole_below(&self, dead: Timestamp) -> Timestamp {
+        let epoch = self.epochs.partition_point(|epoch| epoch.last < dead);
+        let epoch = self.epochs.get(epoch);
+        epoch.map_or(dead, |epoch| epoch.first.min(dead))
+    }
+
+    /// Takes the before-images out whose stamps are above `above`, which was [closed](Accounts::close), and below `dead`, [below which epochs lie
+    /// whole](Accounts::whole_below): they were collected, and older ones were not. Returns how many those were.
+    pub fn forget_within(&mut self, above: Timestamp, dead: Timestamp) -> u64 {
+        let start = self.epochs.partition_point(|epoch| epoch.first <= above);
+        let end = self.epochs.partition_point(|epoch| epoch.last < dead);
+        let mut count = 0;
+        if start < end {
+            for epoch in self.epochs.drain(start..end) {
+                count += epoch.count;
+                for sum in &epoch.sums {
+                    self.totals.deltas.take(sum.deltas);
+                    self.totals.copies.take(sum.copies);
+                }
+            }
+            if self.epochs.len() < EPOCHS_MAX / 4 {
+                self.epoch_length = (self.epoch_length / 2).max(EPOCH_MIN);
+            }
+        }
+        count
+    }
+
     /// Adds what there is of each index to `into`.
     pub fn report(&self, into: &mut BTreeMap<PageId, VersionSums>) {
         for sum in self.epochs.iter().flat_map(|epoch| &epoch.sums) {
@@ -499,195 +555,4 @@ impl Accounts {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use vellum_base::random::Random;
-
-    fn totals(accounts: &Accounts) -> (Tally, Tally, BTreeMap<PageId, VersionSums>) {
-        let (mut all, mut by_tree) = (VersionSums::default(), BTreeMap::new());
-        accounts.totals.report(&mut all);
-        accounts.report(&mut by_tree);
-        (
-            all.of(VersionKind::Delta),
-            all.of(VersionKind::FullCopy),
-            by_tree,
-        )
-    }
-
-    /// A before-image: stamp, tree, full, bytes.
-    type Image = (u64, u64, bool, usize);
-
-    fn brute(images: &[Image]) -> (Tally, Tally, BTreeMap<PageId, VersionSums>) {
-        let (mut deltas, mut copies) = (Tally::default(), Tally::default());
-        let mut by_tree: BTreeMap<PageId, VersionSums> = BTreeMap::new();
-        for &(_, tree, full, bytes) in images {
-            let (kind, sum) = if full {
-                (VersionKind::FullCopy, &mut copies)
-            } else {
-                (VersionKind::Delta, &mut deltas)
-            };
-            sum.add(Tally::one(bytes));
-            let sums = by_tree.entry(PageId(tree)).or_default();
-            sums.add(kind, Tally::one(bytes));
-        }
-        (deltas, copies, by_tree)
-    }
-
-    #[test]
-    fn prop_accounts_are_what_is_there_within_an_epoch() {
-        let seed = vellum_base::replay::seed();
-        println!("replay with VELLUM_SEED={seed} cargo test -p vellum-version prop_accounts");
-        let mut random = Random::new(seed);
-        for _ in 0..20 {
-            let mut accounts = Accounts::new();
-            let mut images: Vec<Image> = Vec::new();
-            let mut stamp = 1;
-            for _ in 0..3000 {
-                match random.below(12) {
-                    0 => stamp += 1 + random.below(5),
-                    1 if !images.is_empty() => {
-                        let at = random.below(images.len() as u64) as usize;
-                        let (stamp, tree, full, bytes) = images.remove(at);
-                        accounts.forget(PageId(tree), Timestamp(stamp), full, bytes);
-                    }
-                    _ => {
-                        let image = (
-                            stamp,
-                            random.below(4),
-                            random.chance(1, 3),
-                            random.below(100) as usize,
-                        );
-                        images.push(image);
-                        let (stamp, tree, full, bytes) = image;
-                        accounts.add(PageId(tree), Timestamp(stamp), full, bytes);
-                    }
-                }
-            }
-            let (deltas, copies, by_tree) = totals(&accounts);
-            let (brute_deltas, brute_copies, brute_by_tree) = brute(&images);
-            assert_eq!((deltas, copies), (brute_deltas, brute_copies));
-            for (tree, sums) in &brute_by_tree {
-                assert_eq!(by_tree.get(tree), Some(sums));
-            }
-            let dead = random.below(stamp + 2);
-            accounts.forget_below(Timestamp(dead));
-            images.retain(|image| image.0 >= dead);
-            let (left, there) = (totals(&accounts), brute(&images));
-            let counted = left.0.count + left.1.count;
-            let real = there.0.count + there.1.count;
-            let slack = accounts.epochs.front().map_or(0, |epoch| epoch.count);
-            assert!(real <= counted && counted <= real + slack);
-            accounts.forget_below(Timestamp(stamp + 1));
-            assert_eq!(totals(&accounts).0, Tally::default());
-            assert_eq!(totals(&accounts).1, Tally::default());
-        }
-    }
-
-    /// What goes together counts as if it went one by one, epoch by epoch.
-    #[test]
-    fn prop_runs_are_taken_as_one_by_one() {
-        let seed = vellum_base::replay::seed();
-        println!("replay with VELLUM_SEED={seed} cargo test -p vellum-version prop_runs");
-        let mut random = Random::new(seed);
-        let all = |accounts: &Accounts| format!("{accounts:?}");
-        for _ in 0..40 {
-            let (mut one, mut many) = (Accounts::new(), Accounts::new());
-            let mut images: Vec<Image> = Vec::new();
-            let mut stamp = 1;
-            for _ in 0..40 {
-                for _ in 0..random.below(300) {
-                    stamp += random.below(3);
-                    let tree = u64::from(random.chance(1, 40));
-                    let (full, bytes) = (random.chance(1, 50), random.below(100) as usize);
-                    images.push((stamp, tree, full, bytes));
-                    for accounts in [&mut one, &mut many] {
-                        accounts.add(PageId(tree), Timestamp(stamp), full, bytes);
-                    }
-                }
-                if random.chance(1, 10) {
-                    let dead = Timestamp(random.below(stamp));
-                    one.forget_below(dead);
-                    many.forget_below(dead);
-                }
-                let (end, few) = (random.below(stamp + 2), random.chance(1, 2));
-                let gone = images.extract_if(.., |image| image.0 < end && (few || image.1 == 0));
-                let gone: Vec<_> = gone
-                    .map(|(stamp, tree, full, bytes)| (PageId(tree), Timestamp(stamp), full, bytes))
-                    .collect();
-                for &(tree, stamp, full, bytes) in &gone {
-                    one.forget(tree, stamp, full, bytes);
-                }
-                many.forget_each(gone.into_iter());
-                (one.found, many.found) = (0, 0);
-                assert_eq!(all(&one), all(&many));
-            }
-        }
-    }
-
-    #[test]
-    fn what_was_collected_is_taken_from_no_other_epoch() {
-        let mut accounts = Accounts::new();
-        for stamp in 1..=3 * EPOCH_MIN {
-            accounts.add(PageId(7), Timestamp(stamp), false, 10);
-        }
-        // A lazy collection: those below are forgotten, and some stay and are taken out by their names later.
-        accounts.forget_below(Timestamp(EPOCH_MIN + 1));
-        let count = accounts.totals.count();
-        assert_eq!(count, 2 * EPOCH_MIN);
-        for stamp in 1..=EPOCH_MIN {
-            accounts.forget(PageId(7), Timestamp(stamp), false, 10);
-        }
-        assert_eq!(accounts.totals.count(), count);
-        for stamp in EPOCH_MIN + 1..=3 * EPOCH_MIN {
-            accounts.forget(PageId(7), Timestamp(stamp), false, 10);
-        }
-        assert_eq!(accounts.totals.count(), 0);
-    }
-
-    /// Most before-images go by their names soon, and a few stay for an old snapshot.
-    #[test]
-    fn what_stays_is_not_told_as_made_later_where_most_goes_at_once() {
-        let mut accounts = Accounts::new();
-        for stamp in 1..=20 {
-            accounts.add(PageId(7), Timestamp(stamp), false, 10);
-        }
-        for stamp in 21..=100_000 {
-            accounts.add(PageId(7), Timestamp(stamp), false, 10);
-            accounts.forget(PageId(7), Timestamp(stamp), false, 10);
-        }
-        let between = |from, to| accounts.between(Timestamp(from), Timestamp(to)).count;
-        assert_eq!((between(0, 1000), between(1000, u64::MAX)), (20, 0));
-        assert!(accounts.epochs.len() <= EPOCHS_MAX && accounts.epoch_length == EPOCH_MIN);
-    }
-
-    #[test]
-    fn what_one_transaction_made_is_told_apart_from_what_is_in_its_epoch() {
-        let mut accounts = Accounts::new();
-        for stamp in 1..=40 {
-            accounts.add(PageId(7), Timestamp(stamp), false, 1_000);
-        }
-        let of = |accounts: &Accounts, stamp| accounts.of_newest(Timestamp(stamp)).bytes;
-        assert_eq!(of(&accounts, 50), 0);
-        for _ in 0..3 {
-            accounts.add(PageId(7), Timestamp(50), true, 10);
-        }
-        accounts.forget(PageId(7), Timestamp(50), true, 10);
-        accounts.forget(PageId(7), Timestamp(40), false, 1_000);
-        assert_eq!(of(&accounts, 50), 20);
-        assert!(accounts.between(Timestamp(50), Timestamp::MAX).bytes > 30_000);
-    }
-
-    #[test]
-    fn epochs_stay_few_and_know_between_which_stamps_versions_lie() {
-        let mut accounts = Accounts::new();
-        for stamp in 1..=1_000_000 {
-            accounts.add(PageId(7), Timestamp(stamp), false, 10);
-        }
-        assert!(accounts.epochs.len() <= EPOCHS_MAX);
-        let between = |from, to| accounts.between(Timestamp(from), Timestamp(to)).count;
-        assert_eq!(between(0, 2_000_000), 1_000_000);
-        let half = between(500_000, 2_000_000);
-        assert!((490_000..=510_000).contains(&half), "{half}");
-        assert_eq!(between(0, 500_000) + half, 1_000_000, "each counts once");
-    }
-}
+mod tests;

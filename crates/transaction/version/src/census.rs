@@ -219,7 +219,7 @@ impl VersionStore {
         for (slot, versions) in self.slots().iter().enumerate() {
             if let Some(versions) = versions.get() {
                 let end = end(SlotId(slot as u16));
-                sum.add(versions.account(|accounts| accounts.between(oldest, end)));
+                sum.add(versions.deltas_between(oldest, end));
             }
         }
         self.look(pages_max, |found| {
@@ -239,7 +239,8 @@ impl VersionStore {
         let Some(versions) = self.slot(slot) else {
             return Ok(0);
         };
-        let mut own = versions.account(|accounts| accounts.of_newest(stamp)).bytes;
+        let mut own = 0;
+        versions.account(|accounts| own += accounts.of_newest(stamp).bytes);
         let (list, page_size) = (&versions.work, self.context().page_size());
         let from = delta::key(stamp, 0);
         self.walk_list(list, &from, &mut Look::of(pages_max), |_, _, entry| {

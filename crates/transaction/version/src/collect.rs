@@ -407,14 +407,12 @@ fn request_promotion(
     let marks = horizon.watermarks();
     let behind = marks.clock.get() - marks.oldest_oltp.get();
     let is_asked = |kept: u64| kept >= KEPT && behind > promotion_ticks(kept / KEPT);
-    if marks.newest_olap.is_zero() && is_asked(versions.totals.count()) {
+    if marks.newest_olap.is_zero() && is_asked(versions.delta_count()) {
         let domain = horizon.domain();
         // What is committed: the before-images of the slot's running transaction stay whoever is promoted, and it may be itself who is old.
         let live = domain.log().slot(slot).lock().live_transaction();
         let end = live.map_or(Timestamp::MAX, |(stamp, _)| stamp);
-        let kept = versions
-            .account(|accounts| accounts.between(dead, end))
-            .count;
+        let kept = versions.deltas_between(dead, end).count;
         if is_asked(kept) {
             domain.request_promotion(kept / KEPT);
         }

@@ -1,6 +1,6 @@
 //! What a delta index holds: the before-image of one version, and who wrote the version before.
 //!
-//! Paper: LeanStore §3.3 "Delta Index". One index a slot, keyed `(stamp, command)`; the entry of
+//! Paper: LeanStore §3.3 "Delta Index". One index a slot there, two here (`delta_index`), keyed `(stamp, command)`; the entry of
 //! a version gives back what the row was before that version.
 //!
 //! Layout of the key: `stamp u64 big-endian, command u32 big-endian`.
@@ -19,6 +19,7 @@ use crate::row::Header;
 use std::ops::Range;
 use vellum_base::codec::Reader;
 use vellum_base::{PageId, Timestamp};
+use vellum_txn::VersionStamp;
 
 /// Bytes of a key.
 pub const KEY_BYTES: usize = 12;
@@ -30,6 +31,34 @@ const RANGES: u8 = 1;
 const FULL: u8 = 2;
 const TRANSIENT: u8 = 4;
 const TRAILER_BYTES: usize = 16;
+
+/// In which of its slot's delta indexes a delta is (`delta_index`).
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub enum Home {
+    /// In that of those that are needed while some snapshot is older than they are.
+    Lasting,
+    /// In that of the transient ones.
+    Transient,
+}
+
+/// Where a delta is: that of this version.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct DeltaName {
+    /// The version that replaced what the delta gives back.
+    pub version: VersionStamp,
+    /// In which index.
+    pub home: Home,
+}
+
+impl DeltaName {
+    /// That of a version among those that are not transient.
+    pub const fn lasting(version: VersionStamp) -> Self {
+        Self {
+            version,
+            home: Home::Lasting,
+        }
+    }
+}
 
 /// The key of the entry that belongs to version `(stamp, command)` of the index's slot.
 #[inline]
@@ -230,7 +259,6 @@ mod tests {
     use super::*;
     use crate::row::Shape;
     use vellum_base::SlotId;
-    use vellum_txn::VersionStamp;
 
     fn header() -> Header {
         let version = VersionStamp {

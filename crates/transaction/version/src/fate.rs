@@ -18,7 +18,7 @@
 //! Concurrency: takes no latch. Below a committed delete that is the row's newest version nothing changes but that the row
 //! is decomposed, or that versions go that everyone sees replaced; both are noticed as a delta that is not there.
 
-use crate::delta;
+use crate::delta::{self, DeltaName};
 use crate::error::{Result, damaged};
 use crate::fat::layout::{FatRow, Step as FatStep};
 use crate::held::Kind;
@@ -175,7 +175,7 @@ impl VersionStore {
             };
             tools.names.push(name);
             newer = delta::predecessor(&tools.entry).ok_or_else(|| {
-                let deltas = self.deltas(name.slot);
+                let deltas = self.deltas(name.version.slot, name.home);
                 damaged("delta", deltas.map_or(PageId::ZERO, Tree::root))
             })?;
             if let Err(fate) = generations.step(&newer, &mut tools.snapshots, horizon) {
@@ -248,7 +248,7 @@ impl VersionStore {
         for version in fat.old_versions() {
             let version = version.ok()?;
             if let FatStep::Copy(name) = version.step {
-                tools.names.push(name);
+                tools.names.push(DeltaName::lasting(name));
             }
             if fate.is_none() {
                 let step = generations.step(&version.header, &mut tools.snapshots, horizon);

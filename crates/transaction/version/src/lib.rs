@@ -12,6 +12,7 @@
 //! | what is visited twice, in a measurement | `stamping` |
 //! | when do old versions go | `collect` (who can still see them: `gc`); deleted rows: `settle`, `held`, `fate`; between two snapshots: `sweep`, `early` |
 //! | how does an old snapshot get past versions that it does not see | `shortcut` |
+//! | in which index are deltas | `delta_index` |
 //! | where are rows that only old snapshots see | `graveyard`, `pair`; which are not even there: `drops` |
 //! | how many are there | `accounts`, `census` |
 #![forbid(unsafe_code)]
@@ -21,6 +22,7 @@ pub mod carried;
 mod census;
 pub mod collect;
 pub mod delta;
+mod delta_index;
 mod dropped;
 mod dropped_pages;
 mod drops;

@@ -16,7 +16,7 @@
 //! V4. If T's delta is found, it was read before T's removal, and what it describes is what the leaf
 //! was before T, which is right for this reader whether T aborts or not.
 
-use crate::delta;
+use crate::delta::{self, DeltaName};
 use crate::error::{Result, damaged};
 use crate::fat;
 use crate::fat::layout::BODY_AT;
@@ -233,24 +233,17 @@ impl VersionStore {
         &self,
         view: &View<'_>,
         tree: &Tree,
-        (mut name, mut is_copy): (VersionStamp, bool),
+        (mut name, mut is_copy): (DeltaName, bool),
         body: &mut Vec<u8>,
         entry: &mut Vec<u8>,
         mut hints: Option<&mut LeafHints>,
     ) -> Result<Resolved> {
         loop {
-            let VersionStamp {
-                slot,
-                stamp,
-                command,
-            } = name;
             vellum_sync::test_point!("read: between version and delta");
             view.transaction.touch(0, 1);
-            let key = delta::key(stamp, command);
-            let found = match (self.deltas(slot), &mut hints) {
-                (Some(deltas), Some(hints)) => deltas.get_near(&key, entry, hints, true)?,
-                (Some(deltas), None) => deltas.get(&key, entry)?,
-                (None, _) => false,
+            let found = match &mut hints {
+                Some(hints) => self.read_delta(&name, entry, hints, true)?,
+                None => self.find_delta(&name, entry)?,
             };
             if !found || is_copy && !delta::is_full(entry) {
                 return Ok(Resolved::Changed);
@@ -382,13 +375,14 @@ fn is_absent(view: &View<'_>, header: &Header, writer: &Writer) -> bool {
         )
 }
 
-/// Whose delta a view goes on with that does not see the version of this header; and whether that is a full copy for sure. (If it is none,
+/// The delta that a view goes on with that does not see the version of this header; and whether that is a full copy for sure. (If it is none,
 /// the row has turned fat and back since, and the version that it belongs to may be of another length than this one.)
 #[inline]
-fn next(view: &View<'_>, header: &Header, writer: &Writer) -> (VersionStamp, bool) {
+fn next(view: &View<'_>, header: &Header, writer: &Writer) -> (DeltaName, bool) {
     match view.shortcut(header, &writer.version) {
-        Some(Shortcut::Link(link)) => (link.version, link.cover == EVERYTHING),
-        _ => (writer.version, false),
+        // V46.
+        Some(Shortcut::Link(link)) => (DeltaName::lasting(link.version), link.cover == EVERYTHING),
+        _ => (header.delta_of(writer), false),
     }
 }
 

@@ -27,6 +27,7 @@
 //! - V3 The *reduced* form of a row (what redo writes) has neither stamp nor bits 3 to 6, nor old versions.
 //! - V44 A fat row, a first version and a tombstone have no shortcut.
 
+use crate::delta::{DeltaName, Home};
 use crate::fat;
 use crate::shortcut::{self, Link, Shortcut};
 use vellum_base::{SlotId, Timestamp};
@@ -192,6 +193,24 @@ impl Header {
             shortcut: Shortcut::None,
             ..self
         }
+    }
+
+    /// The version's own delta, if it has a name: where it is, if it is (V76).
+    #[inline]
+    pub fn delta(&self) -> Option<DeltaName> {
+        self.writer.map(|writer| self.delta_of(&writer))
+    }
+
+    /// As [`Header::delta`], by its own writer.
+    #[inline]
+    pub fn delta_of(&self, writer: &Writer) -> DeltaName {
+        let version = writer.version;
+        let home = match self.shortcut {
+            Shortcut::None => Home::Lasting,
+            Shortcut::Link(link) if link.version == version => Home::Lasting,
+            Shortcut::Absent(_) | Shortcut::Link(_) => Home::Transient,
+        };
+        DeltaName { version, home }
     }
 
     /// Bytes that the header takes.

@@ -20,14 +20,15 @@
 //! the delete then inserts the row (0013). Graveyards and lists are gone with the snapshots that needed them.
 
 use crate::collect::{Collected, Step};
-use crate::delta;
+use crate::delta::{self, DeltaName};
+use crate::delta_index::Named;
 use crate::error::{FirstError, Result, VersionError, damaged};
 use crate::fate::{Fate, VERSIONS_MAX};
 use crate::graveyard::{Graveyard, has_room};
 use crate::held::{Held, Kind};
 use crate::pair;
 use crate::row::{FAT, HEADER_MAX, Header, Shape};
-use crate::store::{Collecting, Named, SlotVersions, VersionStore};
+use crate::store::{Collecting, SlotVersions, VersionStore};
 use crate::undo::REMOVE_STEP;
 use crate::work::{Tombstone, decode_tombstone};
 use std::sync::Arc;
@@ -103,8 +104,8 @@ pub(crate) struct Tools {
     pub entry: Vec<u8>,
     pub row: Vec<u8>,
     pub pair: Vec<u8>,
-    /// Versions of the row at hand that have a delta.
-    pub names: Vec<VersionStamp>,
+    /// The deltas of the row at hand.
+    pub names: Vec<DeltaName>,
     /// Deltas of rows that were dropped in this step, in the slot's own index; they go at its end.
     dead: Vec<Named>,
     /// Of the row at hand, if it is thought dead since its chain ends at the bound of this version (V51).
@@ -359,7 +360,7 @@ impl VersionStore {
             // Most rows of a queue: known without a look at their versions. The delete's delta is the only one.
             tools.ends_at = None;
             tools.names.clear();
-            tools.names.push(delete);
+            tools.names.push(DeltaName::lasting(delete));
             Fate::Dead
         } else {
             self.fate_of(&grave, Kind::Main, tools, horizon)?
@@ -488,12 +489,13 @@ impl VersionStore {
         } = tools;
         // One that cannot be read keeps no other.
         let mut first = FirstError::default();
-        for version in names.drain(..) {
+        for delta in names.drain(..) {
+            let DeltaName { version, home } = delta;
             if version.slot == own {
                 let name = delta::key(version.stamp, version.command);
-                dead.push(Named { name, tree });
+                dead.push(Named { home, name, tree });
             } else if let Some(versions) = self.slot(version.slot) {
-                let taken = versions.take_delta(tree, &version, hints);
+                let taken = versions.take_delta(tree, &delta, hints);
                 first.note(taken.map_err(Into::into));
             }
         }
@@ -510,7 +512,7 @@ impl VersionStore {
             return Ok(());
         }
         // Mostly they are: deletes are settled in their order.
-        dead.sort_unstable_by_key(|it| it.name);
+        dead.sort_unstable();
         let taken = versions.take_deltas(dead);
         // V59: those that cannot be read go with all that old, when nobody is open who is as old as they are.
         if taken.as_ref().err().is_none_or(VersionError::concerns_one) {

@@ -301,7 +301,7 @@ impl VersionStore {
             return Ok(false);
         };
         let name = delta::key(version.stamp, version.command);
-        if !versions.deltas.get(&name, &mut entry)? {
+        if !versions.deltas.tree.get(&name, &mut entry)? {
             return Ok(false);
         }
         debug_assert!(!delta::is_transient(&entry), "V46");

@@ -1,4 +1,4 @@
-//! The version store of a database: a delta index and lists of work for each slot, a graveyard for each index.
+//! The version store of a database: delta indexes and lists of work for each slot, a graveyard for each index.
 //!
 //! Paper: LeanStore §3.2 (tombstone index, graveyard), §3.3 (delta index). Differences: a second list holds
 //! overflow chains and trees, which wait for another horizon; a third the tombstones that were looked at and stay.
@@ -14,9 +14,10 @@
 //!
 //! Crash: the trees are temporary; a crash gives their pages back (0001).
 
-use crate::accounts::{Accounts, Tally, Totals, VersionSums};
+use crate::accounts::{Accounts, Tally, VersionSums};
 use crate::census::Reached;
-use crate::delta;
+use crate::delta::{self, DeltaName, Home};
+use crate::delta_index::{DeltaIndex, Named};
 use crate::dropped::{Dropped, Made};
 use crate::dropped_pages::DroppedPages;
 use crate::early::Early;
@@ -28,7 +29,6 @@ use crate::options::VersionOptions;
 use crate::settle::{Settling, Tools};
 use crate::sweep::Sweep;
 use crate::work::{Done, Work};
-use smallvec::{SmallVec, smallvec};
 use std::sync::{Arc, OnceLock};
 use vellum_base::planted::{self, Bug};
 use vellum_base::{PageId, Result, SlotId, Timestamp};
@@ -71,16 +71,15 @@ pub struct VersionStore {
 /// The trees of a slot.
 #[derive(Debug)]
 pub(crate) struct SlotVersions {
-    /// Before-images.
-    pub deltas: Tree,
+    /// Before-images, but those that are transient.
+    pub deltas: DeltaIndex,
+    /// Before-images that are transient (V76).
+    pub transient: DeltaIndex,
     /// Tombstones that were not looked at yet, by `delta::key` of the delete.
     pub tombstones: Tree,
     /// Chains and trees to be freed when a version is seen by everyone, by [`work_key`](crate::work::work_key).
     pub work: Tree,
     /// The right edges, where the slot's transaction appends (V6: nobody waits for these).
-    delta_edge: Mutex<DeltaEdge>,
-    /// How many before-images there are: readable while the edge's owner waits for a page.
-    pub totals: Arc<Totals>,
     tombstone_edge: Mutex<Appender>,
     work_edge: Mutex<Appender>,
     /// Entries of `tombstones` that were not looked at.
@@ -126,46 +125,16 @@ pub(crate) struct Collecting {
     pub clock: Timestamp,
 }
 
-/// The right edge of a delta index, and what the index holds.
-#[derive(Debug)]
-struct DeltaEdge {
-    appender: Appender,
-    accounts: Accounts,
-}
-
-/// A before-image of a slot, to be taken out by its name.
-#[derive(Debug)]
-pub(crate) struct Named {
-    /// Its `delta::key`.
-    pub name: [u8; delta::KEY_BYTES],
-    /// The index that it is of, for the accounts.
-    pub tree: PageId,
-}
-
-/// Leaves of a delta index that should be joined with a neighbour, by names that are theirs.
-type Small = SmallVec<[usize; 16]>;
-
-impl AsRef<[u8]> for Named {
-    fn as_ref(&self) -> &[u8] {
-        &self.name
-    }
-}
-
 impl SlotVersions {
     fn create(slot: SlotId, context: &Arc<TreeContext>) -> Result<Self> {
         let create = || Tree::create(context, None, TreeKind::Temporary, None);
-        let (deltas, tombstones, work) = (create()?, create()?, create()?);
+        let (tombstones, work) = (create()?, create()?);
         let edge = |tree: &Tree| Mutex::new(tree.appender());
-        let accounts = Accounts::new();
         Ok(Self {
-            totals: accounts.totals(),
-            delta_edge: Mutex::new(DeltaEdge {
-                appender: deltas.appender(),
-                accounts,
-            }),
+            deltas: DeltaIndex::new(create()?),
+            transient: DeltaIndex::new(create()?),
             tombstone_edge: edge(&tombstones),
             work_edge: edge(&work),
-            deltas,
             tombstones,
             work,
             unsettled: AtomicU64::new(0),
@@ -206,20 +175,93 @@ impl SlotVersions {
         reached.clone()
     }
 
+    /// Where before-images are that are so needed.
+    #[inline]
+    pub fn index(&self, home: Home) -> &DeltaIndex {
+        match home {
+            Home::Lasting => &self.deltas,
+            Home::Transient => &self.transient,
+        }
+    }
+
     /// Adds the before-image of a new version of a row of `tree`.
     #[inline]
     pub fn append_delta(&self, tree: PageId, name: &VersionStamp, entry: &[u8]) -> Result<()> {
-        let key = delta::key(name.stamp, name.command);
-        let mut edge = self.delta_edge.lock();
-        edge.appender.append(&key, &[entry], Logging::None, None)?;
-        edge.accounts
-            .add(tree, name.stamp, delta::is_full(entry), entry.len());
-        if delta::is_transient(entry) {
-            // Relaxed: a collector that does not see it comes again.
-            self.newest_transient
-                .store(name.stamp.get(), Ordering::Relaxed);
+        if !delta::is_transient(entry) {
+            return self.deltas.append(tree, name, entry);
         }
+        self.transient.append_transient(name, entry)?;
+        // Relaxed: a collector that does not see it comes again.
+        self.newest_transient
+            .store(name.stamp.get(), Ordering::Relaxed);
         Ok(())
+    }
+
+    /// The stamp of the newest transient delta, zero if there never was one.
+    #[inline]
+    pub fn last_transient(&self) -> Timestamp {
+        Timestamp(self.newest_transient.load(Ordering::Relaxed))
+    }
+
+    /// Puts a before-image of a row that turns fat or back where it belongs, or in the place of the one of that name.
+    pub fn put_delta(&self, tree: PageId, name: &VersionStamp, entry: &[u8]) -> Result<()> {
+        debug_assert!(!delta::is_transient(entry), "what is put back is needed");
+        self.deltas.put(tree, name, entry)
+    }
+
+    /// Takes a before-image out by its name; false if it is not there. It is out of the accounts, too, then.
+    pub fn take_delta(
+        &self,
+        tree: PageId,
+        name: &DeltaName,
+        hints: &mut LeafHints,
+    ) -> Result<bool> {
+        self.index(name.home).take(tree, &name.version, hints)
+    }
+
+    /// Takes before-images out, which ascend; some may not be there. Leaves that become small are joined with a neighbour.
+    ///
+    /// # Errors
+    /// As [`DeltaIndex::take_each`].
+    pub fn take_deltas(&self, names: &[Named]) -> crate::Result<()> {
+        debug_assert!(names.is_sorted());
+        let lasting = names.partition_point(|it| it.home == Home::Lasting);
+        let (lasting, transient) = names.split_at(lasting);
+        // V59: of one index whatever becomes of the other.
+        let mut first = FirstError::default();
+        first.note_of_one(self.deltas.take_each(lasting, true))?;
+        first.note_of_one(self.transient.take_each(transient, true))?;
+        first.into_result()
+    }
+
+    /// Takes the before-images of stamps below `dead` out, as [`DeltaIndex::take_below`].
+    pub fn take_deltas_below(&self, dead: Timestamp, pages: usize, lazy: bool) -> Result<bool> {
+        let done = self.deltas.take_below(dead, pages, lazy);
+        // None at all: most slots never had one.
+        if self.last_transient().is_zero() {
+            return done;
+        }
+        // V59: of one index whatever becomes of the other.
+        let others = self.transient.take_below(dead, pages, lazy);
+        Ok(done? & others?)
+    }
+
+    /// How many before-images there are.
+    pub fn delta_count(&self) -> u64 {
+        self.deltas.totals().count() + self.transient.totals().count()
+    }
+
+    /// Looks at the accounts of both indexes.
+    pub fn account(&self, mut look: impl FnMut(&Accounts)) {
+        self.deltas.account(&mut look);
+        self.transient.account(look);
+    }
+
+    /// Before-images with stamps at or above `from` and below `to`, within an epoch of each index at each end.
+    pub fn deltas_between(&self, from: Timestamp, to: Timestamp) -> Tally {
+        let mut sum = Tally::default();
+        self.account(|accounts| sum.add(accounts.between(from, to)));
+        sum
     }
 
     /// Notes that a full fat row was pruned, while this was the oldest OLTP one; how many were, since that is it. For the slot's writer.
@@ -234,175 +276,9 @@ impl SlotVersions {
         before + 1
     }
 
-    /// The stamp of the newest transient delta, zero if there never was one.
-    #[inline]
-    pub fn last_transient(&self) -> Timestamp {
-        Timestamp(self.newest_transient.load(Ordering::Relaxed))
-    }
-
-    /// Takes those of `names`, which ascend, that are transient (still) out. Returns how many. Leaves that become small are left to
-    /// the caller.
-    pub fn take_transient(&self, names: &[Named]) -> crate::Result<u64> {
-        // V49.
-        self.take_each(names, |kind| delta::is_transient(&[kind]), false)
-    }
-
-    /// Takes before-images out by their names, which ascend; some may not be there. Those of a leaf at once: much less work than
-    /// [`SlotVersions::take_delta`] for each.
-    ///
-    /// # Errors
-    /// The first one. Those whose leaf cannot be read stay; the others are gone, but where memory or space ran out (V59).
-    pub fn take_deltas(&self, names: &[Named]) -> crate::Result<()> {
-        self.take_each(names, |_| true, true).map(drop)
-    }
-
-    /// `goes`: by the first byte of the entry. `joins`: leaves that become small, or empty, are joined with a neighbour: once all are done, for
-    /// two that are empty are joined for next to nothing, and one that is empty with one that is about to be for all that it has.
-    fn take_each(
-        &self,
-        names: &[Named],
-        goes: impl Fn(u8) -> bool,
-        joins: bool,
-    ) -> crate::Result<u64> {
-        let mut small = Small::new();
-        let taken = self.take_from_leaves(names, goes, &mut small);
-        // V59.
-        let mut first = FirstError::default();
-        for at in small.into_iter().filter(|_| joins) {
-            let joined = self.deltas.join_if_possible(&names[at].name, None);
-            first.note(joined.map_err(Into::into));
-        }
-        let taken = taken?;
-        first.into_result().map(|()| taken)
-    }
-
-    /// Returns how many are gone. Leaves that have just become small, or are empty, come to `small`, each by the place of a name that is theirs.
-    fn take_from_leaves(
-        &self,
-        names: &[Named],
-        goes: impl Fn(u8) -> bool,
-        small: &mut Small,
-    ) -> crate::Result<u64> {
-        debug_assert!(names.is_sorted_by(|a, b| a.name < b.name));
-        let (mut taken, mut done) = (0, 0);
-        // V59.
-        let mut first = FirstError::default();
-        while done < names.len() {
-            let mut gone: SmallVec<[(usize, bool, usize); 32]> = SmallVec::new();
-            let mut leaf = match self.deltas.write(&names[done].name) {
-                Ok(leaf) => leaf,
-                Err(error) => {
-                    first.note_of_one::<()>(Err(error.into()))?;
-                    done += self.of_one_leaf(&names[done..]);
-                    continue;
-                }
-            };
-            let before = leaf.fill();
-            let seen = leaf.remove_each(&names[done..], |index, kind, length| {
-                let it_goes = goes(kind);
-                if it_goes {
-                    gone.push((done + index, delta::is_full(&[kind]), length));
-                }
-                it_goes
-            });
-            if leaf.should_join(before) {
-                small.push(done);
-            }
-            drop(leaf);
-            let gone = gone.into_iter();
-            taken += gone.len() as u64;
-            self.delta_edge
-                .lock()
-                .accounts
-                .forget_each(gone.map(|(index, full, length)| {
-                    let Named { tree, ref name } = names[index];
-                    let stamp = delta::decode_key(name).map_or(Timestamp::ZERO, |it| it.0);
-                    (tree, stamp, full, length)
-                }));
-            // Once more for what is in the next leaf.
-            done += seen.max(1);
-        }
-        first.into_result().map(|()| taken)
-    }
-
-    /// How many of `names` belong to the leaf of the first, which cannot be read: to read it again for each would cost as many reads.
-    #[cold]
-    fn of_one_leaf(&self, names: &[Named]) -> usize {
-        let keys: SmallVec<[&[u8]; 32]> = names.iter().map(|it| &it.name[..]).collect();
-        let mut leaves: SmallVec<[PageId; 32]> = smallvec![PageId::ZERO; keys.len()];
-        self.deltas.find_leaves(&keys, &mut leaves);
-        let first = leaves.first().filter(|leaf| !leaf.is_zero());
-        let same = leaves.iter().take_while(|leaf| Some(*leaf) == first);
-        same.count().max(1)
-    }
-
-    /// Puts a before-image where it belongs, or in the place of the one of that name.
-    pub fn put_delta(&self, tree: PageId, name: &VersionStamp, entry: &[u8]) -> Result<()> {
-        debug_assert!(!delta::is_transient(entry), "what is put back is needed");
-        let key = delta::key(name.stamp, name.command);
-        let replaced = loop {
-            let mut leaf = self.deltas.write(&key)?;
-            if !leaf.fits(entry.len()) {
-                drop(leaf);
-                self.deltas.make_room(&key, entry.len(), None)?;
-                continue;
-            }
-            if !leaf.found() {
-                leaf.insert(&[entry], Logging::None);
-                break None;
-            }
-            let replaced = described(&leaf);
-            leaf.replace(&[entry], Logging::None);
-            break Some(replaced);
-        };
-        let mut edge = self.delta_edge.lock();
-        if let Some((full, length)) = replaced {
-            edge.accounts.forget(tree, name.stamp, full, length);
-        }
-        edge.accounts
-            .add(tree, name.stamp, delta::is_full(entry), entry.len());
-        Ok(())
-    }
-
-    /// Takes a before-image out by its name; false if it is not there. It is out of the accounts, too, then.
-    pub fn take_delta(
-        &self,
-        tree: PageId,
-        name: &VersionStamp,
-        hints: &mut LeafHints,
-    ) -> Result<bool> {
-        let key = delta::key(name.stamp, name.command);
-        let taken = take_temporary(&self.deltas, &key, hints, described)?;
-        if let Some((full, length)) = taken {
-            let mut edge = self.delta_edge.lock();
-            edge.accounts.forget(tree, name.stamp, full, length);
-        }
-        Ok(taken.is_some())
-    }
-
-    /// Takes the before-images of stamps below `dead` out, whole leaves at a time; false if there are more. `lazy`: those
-    /// in the leaves of the last ones may stay. They are forgotten here all the same: who is counted is who is needed.
-    pub fn take_deltas_below(&self, dead: Timestamp, pages: usize, lazy: bool) -> Result<bool> {
-        let key = delta::key(dead, 0);
-        let done = if lazy {
-            self.deltas.remove_most_below(&key, pages, None)?
-        } else {
-            self.deltas.remove_below(&key, pages, None)?
-        };
-        if done {
-            self.delta_edge.lock().accounts.forget_below(dead);
-        }
-        Ok(done)
-    }
-
     /// Tombstones that were not looked at yet, about.
     pub fn unsettled(&self) -> u64 {
         self.unsettled.load(Ordering::Relaxed)
-    }
-
-    /// Looks at the accounts.
-    pub fn account<R>(&self, look: impl FnOnce(&Accounts) -> R) -> R {
-        look(&self.delta_edge.lock().accounts)
     }
 
     /// Adds a new tombstone, by the delete's `delta::key`, its [`tombstone_head`](crate::work::tombstone_head) and the row's key.
@@ -512,14 +388,6 @@ impl SlotVersions {
     }
 }
 
-/// Whether the before-image that the leaf is positioned at is a full copy, and its length.
-fn described(leaf: &LeafWrite<'_, '_>) -> (bool, usize) {
-    let mut kind = [0; 1];
-    let length = leaf.payload_len();
-    leaf.payload_read(0, &mut kind[..length.min(1)]);
-    (delta::is_full(&kind), length)
-}
-
 /// Removes a key of a temporary tree, as [`take_temporary`]. False if it was not there.
 pub(crate) fn remove_temporary(tree: &Tree, key: &[u8], hints: &mut LeafHints) -> Result<bool> {
     Ok(take_temporary(tree, key, hints, |_| ())?.is_some())
@@ -528,7 +396,7 @@ pub(crate) fn remove_temporary(tree: &Tree, key: &[u8], hints: &mut LeafHints) -
 /// Removes a key of a temporary tree, and joins its leaf with a neighbour when it has just become small, or empty:
 /// not at each removal between the two, which would seldom find room. `look` is shown it before; `None` if it was not there. Where the neighbour
 /// cannot be read they stay apart: an error would say that the key is there.
-fn take_temporary<R>(
+pub(crate) fn take_temporary<R>(
     tree: &Tree,
     key: &[u8],
     hints: &mut LeafHints,
@@ -655,7 +523,8 @@ impl VersionStore {
     pub fn versions(&self) -> VersionSums {
         let mut sums = VersionSums::default();
         for versions in self.slots.iter().filter_map(OnceLock::get) {
-            versions.totals.report(&mut sums);
+            versions.deltas.totals().report(&mut sums);
+            versions.transient.totals().report(&mut sums);
         }
         sums
     }
@@ -665,7 +534,7 @@ impl VersionStore {
     pub fn versions_between(&self, from: Timestamp, to: Timestamp) -> Tally {
         let mut sum = Tally::default();
         for versions in self.slots.iter().filter_map(OnceLock::get) {
-            sum.add(versions.account(|accounts| accounts.between(from, to)));
+            sum.add(versions.deltas_between(from, to));
         }
         sum
     }
@@ -676,10 +545,34 @@ impl VersionStore {
         &self.graveyards
     }
 
-    /// The delta index of a slot, if the slot has made versions (V7).
+    /// A delta index of a slot, if the slot has made versions (V7).
     #[inline]
-    pub(crate) fn deltas(&self, slot: SlotId) -> Option<&Tree> {
-        self.slot(slot).map(|versions| &versions.deltas)
+    pub(crate) fn deltas(&self, slot: SlotId, home: Home) -> Option<&Tree> {
+        self.slot(slot).map(|versions| &versions.index(home).tree)
+    }
+
+    /// Reads a delta by its name; false if it is not there (any more).
+    pub(crate) fn find_delta(&self, name: &DeltaName, entry: &mut Vec<u8>) -> Result<bool> {
+        let key = delta::key(name.version.stamp, name.version.command);
+        match self.deltas(name.version.slot, name.home) {
+            Some(deltas) => deltas.get(&key, entry),
+            None => Ok(false),
+        }
+    }
+
+    /// As [`VersionStore::find_delta`], for who reads many. `near`: it was likely made with the one that was read last.
+    pub(crate) fn read_delta(
+        &self,
+        name: &DeltaName,
+        entry: &mut Vec<u8>,
+        hints: &mut LeafHints,
+        near: bool,
+    ) -> Result<bool> {
+        let key = delta::key(name.version.stamp, name.version.command);
+        match self.deltas(name.version.slot, name.home) {
+            Some(deltas) => deltas.get_near(&key, entry, hints, near),
+            None => Ok(false),
+        }
     }
 
     /// True if tombstones were made in a slot since the last [`VersionStore::take_fresh_tombstones`].

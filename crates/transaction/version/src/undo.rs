@@ -13,7 +13,7 @@
 //! Crash: a record is compensated or not; recovery goes on with the next older one.
 
 use crate::carried::CarriedReader;
-use crate::delta;
+use crate::delta::{self, DeltaName, Home};
 use crate::error::damaged;
 use crate::fat::layout::{FatRow, encode_lengths};
 use crate::pending::PendingKind;
@@ -131,16 +131,13 @@ impl<'s> Reverter<'s> {
 
     /// After the leaf was reverted: nobody can be on the way from it to the delta and not notice. The compensation is logged by now, and this record
     /// is not undone again: what cannot be taken away goes with its range.
-    fn forget_delta(&mut self, tree: PageId, undo: &UndoRecord<'_>) {
+    fn forget_delta(&mut self, tree: PageId, undo: &UndoRecord<'_>, home: Home) {
         if matches!(undo.revert, Revert::Remove) || !self.has_deltas {
             return;
         }
         if let Some(versions) = self.store.slot(self.log.id()) {
-            let name = VersionStamp {
-                slot: self.log.id(),
-                stamp: undo.stamp,
-                command: undo.command,
-            };
+            let version = VersionStamp::new(self.log.id(), undo.stamp, undo.command);
+            let name = DeltaName { version, home };
             let _ = versions.take_delta(tree, &name, &mut self.hints);
         }
     }
@@ -153,17 +150,20 @@ impl<'s> Reverter<'s> {
         }
     }
 
-    fn revert(&mut self, tree: &Tree, key: &[u8], undo: &UndoRecord<'_>, gsn: Gsn) -> Result<()> {
+    /// Returns in which index the reverted version's delta is.
+    fn revert(&mut self, tree: &Tree, key: &[u8], undo: &UndoRecord<'_>, gsn: Gsn) -> Result<Home> {
         let compensation = undo_record::compensation(undo.stamp, gsn);
         let journal = Journal::undo(self.log);
         if tree.kind() == TreeKind::Plain {
-            return self.revert_plain(tree, key, undo, &compensation);
+            self.revert_plain(tree, key, undo, &compensation)?;
+            return Ok(Home::Lasting);
         }
         let names: [&[u8]; 1] = [&compensation];
         loop {
             self.reserve(key, undo)?;
             let mut leaf = tree.write_near(key, &mut self.hints)?;
             let chain_before = self.chain_if_counted(&leaf, tree);
+            let home = home_of(&leaf);
             let joins = match undo.revert {
                 Revert::Remove => {
                     expect_row(&leaf, tree)?;
@@ -196,7 +196,7 @@ impl<'s> Reverter<'s> {
                 Revert::Ranges(image) => {
                     expect_row(&leaf, tree)?;
                     let header = self.read_body(&leaf, tree)?;
-                    let before = self.predecessor(undo, header.shape, tree)?;
+                    let before = self.predecessor(undo, home, header.shape, tree)?;
                     undo_record::apply_ranges(image, &mut self.row)
                         .ok_or_else(|| damaged("before-image", tree.root()))?;
                     let before = before.encode();
@@ -212,7 +212,7 @@ impl<'s> Reverter<'s> {
                     false
                 }
                 Revert::Whole(shape, body) => {
-                    let before = self.predecessor(undo, shape, tree)?.encode();
+                    let before = self.predecessor(undo, home, shape, tree)?.encode();
                     if !leaf.fits(before.len() + body.len()) {
                         drop(leaf);
                         self.hints.forget(tree.root());
@@ -254,7 +254,7 @@ impl<'s> Reverter<'s> {
                     _ => {}
                 }
             }
-            return Ok(());
+            return Ok(home);
         }
     }
 
@@ -391,22 +391,38 @@ impl<'s> Reverter<'s> {
     }
 
     /// V12.
-    fn predecessor(&mut self, undo: &UndoRecord<'_>, shape: Shape, tree: &Tree) -> Result<Header> {
+    fn predecessor(
+        &mut self,
+        undo: &UndoRecord<'_>,
+        home: Home,
+        shape: Shape,
+        tree: &Tree,
+    ) -> Result<Header> {
         if !self.has_deltas {
             return Ok(Header::frozen(shape));
         }
         let missing = || damaged("own delta", tree.root());
-        let deltas = self.store.deltas(self.log.id()).ok_or_else(missing)?;
-        if !deltas.get_near(
-            &delta::key(undo.stamp, undo.command),
-            &mut self.entry,
-            &mut self.hints,
-            true,
-        )? {
+        let version = VersionStamp::new(self.log.id(), undo.stamp, undo.command);
+        let name = DeltaName { version, home };
+        let (entry, hints) = (&mut self.entry, &mut self.hints);
+        if !self.store.read_delta(&name, entry, hints, true)? {
             return Err(missing());
         }
         delta::predecessor(&self.entry).ok_or_else(missing)
     }
+}
+
+/// Where the delta of the row's newest version is (V76), which is the one that is reverted. Of a fat row, or where there is none, nobody asks.
+fn home_of(leaf: &LeafWrite<'_, '_>) -> Home {
+    let mut bytes = [0; HEADER_MAX];
+    let known = match leaf.found() {
+        true => leaf.payload_len().min(HEADER_MAX),
+        false => 0,
+    };
+    leaf.payload_read(0, &mut bytes[..known]);
+    let header = Header::decode(&bytes[..known]);
+    let name = header.and_then(|header| header.delta());
+    name.map_or(Home::Lasting, |name| name.home)
 }
 
 fn expect_row(leaf: &LeafWrite<'_, '_>, tree: &Tree) -> Result<()> {
@@ -482,12 +498,12 @@ impl Undo for Reverter<'_> {
             TreeKind::Rows
         };
         let tree = Tree::open(self.store.context(), record.header.tree, kind);
-        self.revert(&tree, key, &undo, record.header.gsn)?;
+        let home = self.revert(&tree, key, &undo, record.header.gsn)?;
         if self.has_deltas && matches!(undo.revert, Revert::Whole(shape, _) if shape.tombstone) {
             self.store.note_restored();
         }
         vellum_sync::test_point!("undo: between row and delta");
-        self.forget_delta(record.header.tree, &undo);
+        self.forget_delta(record.header.tree, &undo, home);
         Ok(())
     }
 

@@ -5,7 +5,7 @@
 //! oldest snapshot ends. A chain that is longer than one follows at once is cut down first, a piece with each attempt: it stays a
 //! chain meanwhile.
 
-use crate::delta::{self, Entry};
+use crate::delta::{self, DeltaName, Entry, Home};
 use crate::error::{Result, damaged};
 use crate::fat::layout::{OldVersion, Step};
 use crate::fat::prune::{Pruned, Rewrite};
@@ -15,7 +15,7 @@ use crate::store::VersionStore;
 use std::ops::Range;
 use vellum_base::PageId;
 use vellum_btree::LeafHints;
-use vellum_txn::{ActiveSnapshots, Domain, VersionStamp};
+use vellum_txn::{ActiveSnapshots, Domain};
 
 /// Deltas that are followed at once. A chain is longer only where one transaction made it so.
 const CHAIN_MAX: usize = 1024;
@@ -23,8 +23,8 @@ const CHAIN_MAX: usize = 1024;
 /// A chain, read from its delta indexes.
 #[derive(Debug, Default)]
 pub(crate) struct Chain {
-    /// Whose deltas they were, from the newest to the oldest.
-    pub names: Vec<VersionStamp>,
+    /// Their deltas, from the newest to the oldest.
+    pub names: Vec<DeltaName>,
     links: Vec<Link>,
     bytes: Vec<u8>,
     /// Nobody sees anything before its oldest version, or (if it has none) before the row's newest one.
@@ -66,7 +66,7 @@ impl Chain {
                 How::Same => Step::Same,
                 How::Ranges => Step::Ranges(bytes),
                 How::Whole => Step::Whole(bytes),
-                How::Copy => Step::Copy(*name),
+                How::Copy => Step::Copy(name.version),
             };
             let goes_on = self.is_cut && index == last;
             let mut header = if goes_on { link.older } else { link.header };
@@ -100,7 +100,7 @@ impl Chain {
     }
 
     /// Takes a delta in; true if the row will name it: a full copy of more than `whole_max` bytes.
-    fn push(&mut self, name: VersionStamp, entry: &[u8], whole_max: usize) -> Option<bool> {
+    fn push(&mut self, name: DeltaName, entry: &[u8], whole_max: usize) -> Option<bool> {
         let (header, how, bytes): (_, _, &[u8]) = match delta::decode(entry)? {
             Entry::Ranges(header, image) => (header, How::Ranges, image),
             Entry::Full(header, _) if header.shape.tombstone => (header, How::Same, &[]),
@@ -150,11 +150,10 @@ impl VersionStore {
             };
             let broken = || damaged("delta", tree);
             let stays = chain.push(name, &entry, whole_max).ok_or_else(broken)?;
-            if stays && delta::is_transient(&entry) {
-                // The row will name it: it is not swept any more (and is put back if it was just now).
-                let versions = self.slot(name.slot).ok_or_else(broken)?;
+            if stays && name.home == Home::Transient {
+                // The row will name it, so that it is not swept any more. While the row is what it is, its chain goes by the transient one (V76).
                 delta::make_lasting(&mut entry);
-                versions.put_delta(tree, &name, &entry)?;
+                self.put_delta(tree, &name.version, &entry)?;
             }
             newer = chain.links.last().expect("just pushed").older;
         }
@@ -170,17 +169,14 @@ impl VersionStore {
         entry: &mut Vec<u8>,
         hints: &mut LeafHints,
         near: bool,
-    ) -> Result<Option<VersionStamp>> {
+    ) -> Result<Option<DeltaName>> {
         let link = match header.shortcut {
-            Shortcut::Link(link) => Some(link.version),
+            // V46.
+            Shortcut::Link(link) => Some(DeltaName::lasting(link.version)),
             _ => None,
         };
-        let own = header.writer.map(|writer| writer.version);
-        for name in own.into_iter().chain(link) {
-            let key = delta::key(name.stamp, name.command);
-            if let Some(deltas) = self.deltas(name.slot)
-                && deltas.get_near(&key, entry, hints, near)?
-            {
+        for name in header.delta().into_iter().chain(link) {
+            if self.read_delta(&name, entry, hints, near)? {
                 return Ok(Some(name));
             }
         }

@@ -10,7 +10,7 @@
 //! Concurrency: writes to delta indexes of other slots (an exception to V6): those trees are latched page by page as
 //! any; what is written lies below their right edges, where the slots append.
 
-use crate::delta;
+use crate::delta::{self, DeltaName};
 use crate::error::{Result, damaged};
 use crate::fat::layout::{FatRow, OldVersion};
 use crate::fat::prune::{Kept, KeptStep, Pruned, Rewrite, prune};
@@ -25,8 +25,8 @@ use vellum_metrics::Counter;
 use vellum_txn::{ActiveSnapshots, Domain, VersionStamp};
 use vellum_wal::{Purpose, SlotLog};
 
-/// Names of full copies to be taken away once the row has changed.
-pub(crate) type Gone = SmallVec<[VersionStamp; 4]>;
+/// Deltas to be taken away once the row has changed.
+pub(crate) type Gone = SmallVec<[DeltaName; 4]>;
 
 /// Takes the old versions of a fat row apart, from the newest to the oldest; `None` if they are damaged.
 pub(crate) fn old_versions<'r>(row: &FatRow<'r>) -> Option<SmallVec<[OldVersion<'r>; 16]>> {
@@ -89,10 +89,10 @@ impl VersionStore {
 
     /// Takes deltas away that nothing names any more, after the row has changed and under its latch (F4). What cannot
     /// be taken away now goes with its range.
-    pub(crate) fn remove_deltas(&self, tree: PageId, names: &[VersionStamp]) {
+    pub(crate) fn remove_deltas(&self, tree: PageId, names: &[DeltaName]) {
         let mut hints = LeafHints::default();
         for name in names {
-            if let Some(versions) = self.slot(name.slot) {
+            if let Some(versions) = self.slot(name.version.slot) {
                 let _ = versions.take_delta(tree, name, &mut hints);
             }
         }
@@ -134,12 +134,12 @@ impl VersionStore {
                     }
                     delta::encode_full(header, &body, &mut entry);
                     if *name != newer {
-                        gone.push(*name);
+                        gone.push(DeltaName::lasting(*name));
                     }
                 }
             }
             self.put_delta(tree, &newer, &entry)?;
-            gone.retain(|name| *name != newer);
+            gone.retain(|name| *name != DeltaName::lasting(newer));
             match header.writer {
                 Some(writer) => newer = writer.version,
                 None => return Ok(()),
@@ -188,7 +188,7 @@ impl VersionStore {
             let pruned = self.prune_by_list(domain, active, writer.version, &old);
             let pruned = pruned.ok_or_else(broken)?;
             self.rewrite_copies(tree.root(), &pruned.rewrites)?;
-            gone.extend_from_slice(&pruned.gone);
+            gone.extend(pruned.gone.iter().copied().map(DeltaName::lasting));
             let kept = match &pruned.kept[..] {
                 [others @ .., _] if self.has(Bug::DecomposedShort) => others,
                 all => all,

@@ -3,7 +3,7 @@
 //! Everything stands in the row, a private copy, but for full copies: of those one lookup finds the nearest one at
 //! or above the version that is wanted, if no whole body stands between the two.
 
-use crate::delta;
+use crate::delta::{self, DeltaName};
 use crate::error::{Result, damaged};
 use crate::fat::layout::{FatRow, OldVersions, Step};
 use crate::read::{Resolved, View, Visible};
@@ -164,10 +164,7 @@ impl VersionStore {
         tree: PageId,
         body: &mut Vec<u8>,
     ) -> Result<bool> {
-        let found = match self.deltas(name.slot) {
-            Some(deltas) => deltas.get(&delta::key(name.stamp, name.command), body)?,
-            None => false,
-        };
+        let found = self.find_delta(&DeltaName::lasting(*name), body)?;
         if found {
             let copy = delta::full_body(body).ok_or_else(|| damaged("full copy", tree))?;
             body.truncate(copy.end);
@@ -178,10 +175,7 @@ impl VersionStore {
 
     /// The same of a delta that may be none; false then, too.
     pub(crate) fn copy_if_full(&self, name: &VersionStamp, body: &mut Vec<u8>) -> Result<bool> {
-        let Some(deltas) = self.deltas(name.slot) else {
-            return Ok(false);
-        };
-        if !deltas.get(&delta::key(name.stamp, name.command), body)? {
+        if !self.find_delta(&DeltaName::lasting(*name), body)? {
             return Ok(false);
         }
         let Some(copy) = delta::full_body(body) else {

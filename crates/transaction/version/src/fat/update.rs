@@ -16,7 +16,7 @@
 //! - F6 Open snapshots are collected with no latch held: collecting waits for slots that begin. A list may be as old
 //!   as one likes (gc, I2).
 
-use crate::delta;
+use crate::delta::{self, DeltaName, Home};
 use crate::error::{Result, VersionError, damaged};
 use crate::fat::convert::Chain;
 use crate::fat::decompose::{Gone, old_versions};
@@ -489,7 +489,8 @@ impl VersionStore {
         match chain {
             None => {
                 scratch.gone.clear();
-                scratch.gone.extend_from_slice(&pruned.gone);
+                let gone = pruned.gone.iter().copied();
+                scratch.gone.extend(gone.map(DeltaName::lasting));
             }
             Some(chain) => forget_chain(chain, pruned, &mut scratch.gone),
         }
@@ -523,13 +524,21 @@ impl VersionStore {
     }
 }
 
-/// A chain stands in the row now: its deltas go, but for the copies that the row names.
+/// A chain stands in the row now: its deltas go, but for the copies that the row names. Those of transient ones are beside them (V76).
 fn forget_chain(chain: &Chain, pruned: &Pruned<'_>, gone: &mut Gone) {
     gone.clear();
-    gone.extend(chain.names.iter().copied().filter(|name| {
+    let is_named = |version: &VersionStamp| {
         let mut kept = pruned.kept.iter();
-        !kept.any(|kept| kept.as_old().step == Step::Copy(*name))
-    }));
+        kept.any(|kept| kept.as_old().step == Step::Copy(*version))
+    };
+    for name in &chain.names {
+        if name.home == Home::Transient {
+            gone.push(*name);
+        }
+        if !is_named(&name.version) {
+            gone.push(DeltaName::lasting(name.version));
+        }
+    }
 }
 
 /// A row that exists and cannot be read.

@@ -32,7 +32,7 @@ fn brute(world: &World) -> [Tally; 2] {
         }
     };
     for slot in (0..SLOTS).map(SlotId) {
-        if let Some(tree) = world.store.deltas(slot) {
+        for tree in world.delta_trees(slot) {
             each(tree, &mut found);
         }
     }
@@ -343,7 +343,7 @@ fn sums_are_read_while_a_slot_appends() {
     thread::scope(|scope| {
         let (send, receive) = mpsc::channel();
         // An append holds this while it waits for a page: for a long time, here.
-        slot.expect("a slot has made versions").account(|_| {
+        slot.expect("a slot has made versions").deltas.account(|_| {
             let store = &world.store;
             scope.spawn(move || send.send(sums(store)));
             let answer = receive.recv_timeout(Duration::from_secs(600));

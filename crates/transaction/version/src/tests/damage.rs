@@ -3,6 +3,7 @@
 use super::given_up::large_row;
 use super::world::{SLOTS, World};
 use crate::VersionError;
+use crate::delta::Home;
 use crate::pending::PendingKind;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -66,7 +67,7 @@ fn unreadable_leaf_of_a_delta_index_keeps_no_other_before_images() {
     let old = world.begin_olap();
     fill(&world, &tree, 0..1000);
     let slot = delete(&world, &tree, 0..1000);
-    let deltas = world.store.deltas(slot).unwrap();
+    let deltas = world.store.deltas(slot, Home::Lasting).unwrap();
     let mut names = Vec::new();
     world.each_row(deltas, |name, _| names.push(name.to_vec()));
     assert_eq!(names.len(), 1000);
@@ -95,6 +96,86 @@ fn unreadable_leaf_of_a_delta_index_keeps_no_other_before_images() {
     world.rollback(old);
     world.collect();
     assert_eq!(world.deltas(), 0);
+}
+
+/// Puts other values over rows; returns the slot that did.
+fn update(world: &World, tree: &Tree, numbers: std::ops::Range<u32>) -> SlotId {
+    let tx = world.begin();
+    let slot = tx.slot();
+    for number in numbers {
+        world.put(&tx, tree, &key(number), &[2; 50]).unwrap();
+    }
+    world.commit(tx);
+    slot
+}
+
+/// Each of a slot's delta indexes is collected whatever becomes of the other (V59).
+#[test]
+fn unreadable_leaf_of_one_delta_index_keeps_nothing_of_the_other() {
+    for home in [Home::Lasting, Home::Transient] {
+        let world = World::new(4096, 24);
+        let tree = world.table();
+        fill(&world, &tree, 0..400);
+        let old = world.begin_olap();
+        world.manager.pass();
+        fill(&world, &tree, 1_000..1_400);
+        let slot = update(&world, &tree, 0..400);
+        assert_eq!(update(&world, &tree, 1_000..1_400), slot);
+        let index = |home| world.store.deltas(slot, home).unwrap();
+        let (of, other) = match home {
+            Home::Lasting => (index(Home::Lasting), index(Home::Transient)),
+            Home::Transient => (index(Home::Transient), index(Home::Lasting)),
+        };
+        assert_eq!((world.heads(of), world.heads(other)), (400, 400));
+        let damaged = leaf_of(of, &[0]);
+        evict(&world);
+        flip(&world, damaged);
+        world.rollback(old);
+        world.log.flush_round().unwrap();
+        let mut told = 0;
+        for _ in 0..50 {
+            let mut budget = Budget::UNBOUNDED;
+            let step = world.collect_slot(slot, &mut budget);
+            told += usize::from(matches!(step, Err(VersionError::Storage(_))));
+        }
+        assert!(told > 0, "somebody hears of it");
+        assert_eq!(world.heads(other), 0, "beside {home:?}");
+        flip(&world, damaged);
+        world.collect();
+        assert_eq!(world.deltas(), 0);
+    }
+}
+
+/// Which index the delta of a version is in says its header: nobody reads the other one for it (V76).
+#[test]
+fn rollback_reads_no_index_that_its_deltas_are_not_in() {
+    let world = World::new(4096, 24);
+    let tree = world.table();
+    fill(&world, &tree, 0..1);
+    let old = world.begin_olap();
+    world.manager.pass();
+    fill(&world, &tree, 1..2);
+    let tx = world.begin();
+    world.put(&tx, &tree, &key(1), &[3; 50]).unwrap();
+    let savepoint = tx.savepoint();
+    world.put(&tx, &tree, &key(0), &[3; 50]).unwrap();
+    let index = |home| world.store.deltas(tx.slot(), home).unwrap();
+    let transient = index(Home::Transient);
+    assert_eq!(
+        (world.heads(index(Home::Lasting)), world.heads(transient)),
+        (1, 1)
+    );
+    let damaged = transient.root();
+    evict(&world);
+    flip(&world, damaged);
+    world.rollback_to(&tx, &savepoint);
+    assert_eq!(world.get(&tx, &tree, &key(0)), Some(vec![1; 50]));
+    flip(&world, damaged);
+    world.rollback(tx);
+    let now = world.begin();
+    assert_eq!(world.get(&now, &tree, &key(1)), Some(vec![1; 50]));
+    world.rollback(now);
+    world.rollback(old);
 }
 
 /// Symptom: rounds over held tombstones followed one another for as long as one of them could not be read. Cause: each step of a round asked whether patience

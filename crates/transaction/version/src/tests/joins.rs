@@ -1,7 +1,8 @@
 //! Leaves are joined where that is possible: a neighbour that cannot be read fails nobody's undo, and no removal that is done.
 
 use super::world::{SLOTS, World};
-use crate::store::Named;
+use crate::delta::Home;
+use crate::delta_index::Named;
 use crate::undo::Reverter;
 use crate::unjoined::Unjoined;
 use crate::work::{DISOWN_PART, work_key};
@@ -177,7 +178,7 @@ fn regress_before_image_is_taken_out_beside_a_leaf_that_cannot_be_read() {
     let savepoint = loop {
         let savepoint = tx.savepoint();
         world.put(&tx, &tree, &key(number), &[2; 90]).unwrap();
-        let deltas = world.store.deltas(tx.slot()).unwrap();
+        let deltas = world.store.deltas(tx.slot(), Home::Lasting).unwrap();
         let name = delta::key(stamp, tx.commands_drawn() - 1);
         let leaf = leaf_of(deltas, &name);
         number += 1;
@@ -193,10 +194,13 @@ fn regress_before_image_is_taken_out_beside_a_leaf_that_cannot_be_read() {
     evict(&world);
     flip(&world, neighbour);
     reverted_to(&world, &tx, &savepoint).unwrap();
-    assert_unreadable(world.store.deltas(tx.slot()).unwrap(), &last.unwrap());
+    assert_unreadable(
+        world.store.deltas(tx.slot(), Home::Lasting).unwrap(),
+        &last.unwrap(),
+    );
     flip(&world, neighbour);
     let versions = world.store.slot(tx.slot()).unwrap();
-    let counted = versions.account(|accounts| accounts.between(stamp, Timestamp::MAX));
+    let counted = versions.deltas_between(stamp, Timestamp::MAX);
     assert_eq!(counted.count, u64::from(kept));
     assert_eq!(world.deltas(), kept as usize);
     world.rollback(tx);
@@ -340,13 +344,14 @@ fn regress_leaf_that_cannot_be_read_is_read_once_for_all_that_are_to_be_taken_ou
         world.put(&tx, &tree, &key(number), &[2; 20]).unwrap();
         let name = delta::key(stamp, tx.commands_drawn() - 1);
         let tree = tree.root();
-        names.push(Named { name, tree });
+        let home = Home::Lasting;
+        names.push(Named { home, name, tree });
     }
     world.commit(tx);
     let versions = world.store.slot(slot).unwrap();
     let leaves: Vec<PageId> = names
         .iter()
-        .map(|it| leaf_of(&versions.deltas, &it.name))
+        .map(|it| leaf_of(&versions.deltas.tree, &it.name))
         .collect();
     let damaged = leaves[100];
     let within = leaves.iter().filter(|leaf| **leaf == damaged).count();

@@ -146,3 +146,84 @@ fn fat_row() {
     world.rollback(middle);
     world.rollback(old);
 }
+
+/// A writer whose deltas are transient, snapshots that it does not know of yet, one that may be promoted, and collectors, in random schedules.
+#[test]
+fn shuttle_transient_deltas_go_beside_snapshots_that_are_drawn() {
+    vellum_sync::model(SCHEDULES / 2, transient);
+}
+
+fn transient() {
+    let options = crate::VersionOptions {
+        fat_updates: Some(250),
+        ..crate::VersionOptions::default()
+    };
+    let mut world = World::with_options(4096, 64, options);
+    world.store.sweeps_parts = true;
+    let world = Arc::new(world);
+    let tree = world.table();
+    let put = |key: &[u8]| {
+        let tx = world.begin();
+        world.put(&tx, &tree, key, &[0; 30]).unwrap();
+        world.commit(tx);
+    };
+    put(b"a");
+    let old = world.begin_olap();
+    world.manager.pass();
+    put(b"b");
+    let writer = {
+        let (world, tree) = (world.clone(), tree.clone());
+        thread::spawn(move || {
+            for byte in 1..6u8 {
+                let tx = world.begin();
+                for key in [&b"a"[..], b"b"] {
+                    world.put(&tx, &tree, key, &[byte; 30]).unwrap();
+                }
+                match byte {
+                    3 => world.rollback(tx),
+                    _ => world.commit(tx),
+                }
+            }
+        })
+    };
+    let collector = {
+        let world = world.clone();
+        thread::spawn(move || {
+            for round in 0..4 * super::world::SLOTS {
+                let slot = vellum_base::SlotId(round % super::world::SLOTS);
+                let mut budget = vellum_gc::Budget::UNBOUNDED;
+                world.collect_slot(slot, &mut budget).unwrap();
+            }
+        })
+    };
+    let readers = [true, true, false].map(|is_olap| {
+        let (world, tree) = (world.clone(), tree.clone());
+        thread::spawn(move || {
+            let tx = match is_olap {
+                true => world.begin_olap(),
+                false => world.begin(),
+            };
+            let read = |key: &[u8]| world.get(&tx, &tree, key).unwrap();
+            let first = read(b"a");
+            assert!(first.iter().all(|byte| *byte == first[0] && *byte != 3));
+            world.manager.pass();
+            assert_eq!(
+                (read(b"b"), read(b"a")),
+                (first.clone(), first),
+                "one snapshot"
+            );
+            world.rollback(tx);
+        })
+    });
+    assert_eq!(world.get(&old, &tree, b"a").unwrap(), [0; 30]);
+    writer.join().unwrap();
+    collector.join().unwrap();
+    for reader in readers {
+        reader.join().unwrap();
+    }
+    assert_eq!(world.get(&old, &tree, b"a").unwrap(), [0; 30]);
+    assert_eq!(world.get(&old, &tree, b"b"), None);
+    world.rollback(old);
+    world.collect();
+    assert_eq!(world.deltas(), 0);
+}

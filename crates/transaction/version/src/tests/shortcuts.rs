@@ -1,11 +1,12 @@
 //! Shortcuts and the sweep, case by case: what rows that are updated now and then keep for old snapshots.
 
 use super::world::{SLOTS, World, is_conflict};
+use crate::VersionOptions;
+use crate::delta::{self, Home};
+use crate::delta_index::Named;
 use crate::read::Resolved;
 use crate::shortcut::{EVERYTHING, Shortcut};
-use crate::store::Named;
-use crate::{VersionOptions, delta};
-use vellum_base::SlotId;
+use vellum_base::{SlotId, Timestamp};
 use vellum_btree::Tree;
 use vellum_txn::{Isolation, Transaction, VersionStamp};
 
@@ -333,7 +334,7 @@ fn a_row_with_a_link_that_is_updated_all_the_time_turns_fat() {
 
 #[test]
 fn sweep_leaves_what_is_needed_again_under_a_name_that_was_transient() {
-    // V49: copied as transient; then the row turns fat and back.
+    // Copied by the sweep as transient; then the row turns fat and back (V76).
     let world = world();
     let (tree, old) = held(&world);
     for byte in 1..9 {
@@ -347,13 +348,12 @@ fn sweep_leaves_what_is_needed_again_under_a_name_that_was_transient() {
             continue;
         };
         let (mut names, mut entries) = (Vec::new(), Vec::new());
-        world.each_row(&versions.deltas, |key, entry| {
-            if delta::is_transient(entry) {
-                let name = *key.first_chunk().unwrap();
-                let tree = tree.root();
-                names.push(Named { name, tree });
-                entries.push(entry.to_vec());
-            }
+        world.each_row(&versions.transient.tree, |key, entry| {
+            assert!(delta::is_transient(entry));
+            let name = *key.first_chunk().unwrap();
+            let (home, tree) = (Home::Transient, tree.root());
+            names.push(Named { home, name, tree });
+            entries.push(entry.to_vec());
         });
         for (Named { name, .. }, entry) in names.iter().zip(&mut entries) {
             delta::make_lasting(entry);
@@ -362,8 +362,13 @@ fn sweep_leaves_what_is_needed_again_under_a_name_that_was_transient() {
             versions.put_delta(tree.root(), &name, entry).unwrap();
         }
         let count = world.deltas();
-        assert_eq!(versions.take_transient(&names).unwrap(), 0);
-        assert_eq!(world.deltas(), count);
+        let swept = versions.transient.take_each(&names, false).unwrap();
+        assert_eq!(swept, names.len() as u64);
+        assert_eq!(world.deltas(), count - names.len());
+        let left = versions
+            .deltas_between(Timestamp::ZERO, Timestamp::MAX)
+            .count;
+        assert_eq!(left, world.deltas_of(slot) as u64);
         looked_at += names.len();
     }
     assert!(looked_at > 100);

@@ -3,6 +3,7 @@
 use crate::RowStamper;
 use crate::VersionOptions;
 use crate::collect::{Collected, Freezer, Reducer};
+use crate::delta::Home;
 use crate::row::Shape;
 use crate::store::VersionStore;
 use crate::undo::Reverter;
@@ -511,8 +512,20 @@ impl World {
     /// Deltas of all slots.
     pub(crate) fn deltas(&self) -> usize {
         let slots = (0..self.slots).map(SlotId);
-        let trees = slots.filter_map(|slot| self.store.deltas(slot));
-        trees.map(|tree| self.heads(tree)).sum()
+        slots.map(|slot| self.deltas_of(slot)).sum()
+    }
+
+    /// Deltas of a slot.
+    pub(crate) fn deltas_of(&self, slot: SlotId) -> usize {
+        self.delta_trees(slot).map(|tree| self.heads(tree)).sum()
+    }
+
+    /// The delta indexes of a slot.
+    pub(crate) fn delta_trees(&self, slot: SlotId) -> impl Iterator<Item = &Tree> {
+        let homes = [Home::Lasting, Home::Transient];
+        homes
+            .into_iter()
+            .filter_map(move |home| self.store.deltas(slot, home))
     }
 
     pub(crate) fn commit(&self, transaction: Transaction) {
