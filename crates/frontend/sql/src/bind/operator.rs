@@ -320,18 +320,21 @@ pub(super) fn several_operators(what: &str) -> SqlError {
 pub(super) fn comparison_type(left: Option<Type>, right: Option<Type>) -> Option<Type> {
     let (a, b) = match (left, right) {
         (None, None) => return Some(Type::Text),
+        // What names something is compared as its number: a literal beside it is one.
+        (Some(ty), None) | (None, Some(ty)) if ty.is_reg() => return Some(Type::Oid),
         (Some(ty), None) | (None, Some(ty)) => return Some(ty),
         (Some(a), Some(b)) => (a, b),
     };
+    let numbered = |ty: Type| ty.is_reg() || ty == Type::Oid || ty.is_integer();
+    if a.is_reg() && numbered(b) || b.is_reg() && numbered(a) {
+        return Some(Type::Oid);
+    }
     if a == b {
         return Some(a);
     }
     if let (Type::Array(_), Type::Array(_)) = (a, b) {
         // There is one operator for all arrays, whose elements have to be of one type.
         return None;
-    }
-    if a.is_reg() && b.is_reg() {
-        return Some(Type::Oid);
     }
     if a.category() == 'S' && b.category() == 'S' {
         // A char(n) is compared as one with a varchar, as text with text.

@@ -152,6 +152,7 @@ corpus!(
     moments,
     name_edges,
     named_oids,
+    named_oids_compared,
     names_in_texts,
     networks,
     nullif,
