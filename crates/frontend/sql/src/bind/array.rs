@@ -604,7 +604,9 @@ impl Binder<'_> {
         if ty.is_reg() && from_text {
             if let Expr::Const(value) = &bound.expr {
                 return match value.as_ref().as_str() {
-                    Some(text) if ty == Type::Regclass => Ok(self.relation_oid(text)?),
+                    Some(text) if ty == Type::Regclass && !self.shows => {
+                        Ok(self.relation_oid(text)?)
+                    }
                     Some(_) => Ok(Some(self.reg_of(bound, ty)?)),
                     None => Ok(None),
                 };
@@ -615,6 +617,7 @@ impl Binder<'_> {
             && element.ty().is_reg()
             && from_text
             && let Some(text) = value.as_ref().as_str()
+            && !self.shows
         {
             return self.reg_array(text, element.ty()).map(Some);
         }

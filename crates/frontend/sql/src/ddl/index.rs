@@ -160,10 +160,29 @@ impl Ddl<'_> {
         check_immutable(&bound.expr, &columns, "expression")?;
         let mut node = node.clone();
         self.keep_functions(&mut node);
+        self.keep_relations(&mut node);
         let sql = kept_text(relation, &node, (&bound.expr, ty), |sql| {
             rows::bound_expression(relation, sql).map(|(expr, _)| expr)
         })?;
         Ok((IndexKey::Expression(sql), Some(ty), own))
+    }
+
+    /// Relations that literals name are kept by their numbers: an index does not look names up.
+    fn keep_relations(&self, node: &mut ast::Expr) {
+        walk::change_expressions(node, &mut |expr| {
+            if let ast::Expr::Cast {
+                expr: operand,
+                data_type: ast::DataType::Regclass,
+                ..
+            } = expr
+                && let ast::Expr::Value(value) = &mut **operand
+                && let ast::Value::SingleQuotedString(name) = &mut value.value
+                && let Some(oid) = self.sequence_named(name)
+            {
+                *name = oid.to_string();
+            }
+            ControlFlow::Continue(())
+        });
     }
 
     /// The predicate of a new index; none if it is true of every row.
@@ -189,6 +208,7 @@ impl Ddl<'_> {
         check_immutable(&condition, &columns, "predicate")?;
         let mut node = node.clone();
         self.keep_functions(&mut node);
+        self.keep_relations(&mut node);
         let sql = kept_text(relation, &node, (&condition, Type::Bool), |sql| {
             rows::bound_condition(relation, sql)
         })?;

@@ -17,6 +17,7 @@ mod collations;
 mod comments;
 mod constraints;
 mod deparse;
+mod deparse_over;
 mod depend;
 mod describe;
 mod domains;
@@ -45,7 +46,8 @@ mod uses;
 mod view_text;
 mod zones;
 
-pub(crate) use deparse::{Writer, exact_expression_over, part_text};
+pub(crate) use deparse::Writer;
+pub(crate) use deparse_over::{exact_expression_over, part_text};
 pub(crate) use functions::ask;
 pub(crate) use keywords::keywords;
 pub(crate) use names::{

@@ -153,6 +153,7 @@ corpus!(
     name_edges,
     named_oids,
     named_oids_compared,
+    named_oids_kept,
     names_in_texts,
     networks,
     nullif,

@@ -1,6 +1,8 @@
-//! Oids that are shown as names, in the data of a COPY. What PostgreSQL answers to statements is in the corpus (`named_oids`).
+//! Oids that are shown as names, in the data of a COPY and after a restart. What PostgreSQL answers to statements is in the corpus (`named_oids`).
 
-use super::client::{Client, Heard};
+use super::client::{Client, Heard, database_in};
+use std::sync::Arc;
+use vellum_io::MemoryDirectory;
 use vellum_sql::Progress;
 
 const COLUMNS: &str = "c regclass, t regtype, p regproc, pd regprocedure, n regnamespace, r regrole, co regcollation, a regclass[]";
@@ -110,4 +112,44 @@ fn a_name_of_nothing_is_told_with_its_column() {
         let place = format!("COPY k, line 2, column {column}: \"{name}\"");
         assert_eq!(error.fields().context.as_deref(), Some(&*place));
     }
+}
+
+#[test]
+fn constants_of_names_survive_a_restart() {
+    let directory = Arc::new(MemoryDirectory::new());
+    let told = "select pg_get_expr(adbin, adrelid) from pg_attrdef where adrelid = 'd'::regclass order by adnum;
+        select pg_get_constraintdef(oid) from pg_constraint where conrelid = 'd'::regclass order by conname;
+        select pg_get_indexdef('di'::regclass); select pg_get_viewdef('v')";
+    let before = {
+        let database = database_in(&directory);
+        let mut client = Client::of(&database);
+        client.ok(
+            "create schema s; create table s.t (a int); create index ti on s.t (a);
+            create table d (id int primary key, c regclass default 's.t', t regtype default 'int4', i regclass default 's.ti',
+                check (c <> 'pg_class'::regclass), check (t in ('int4', 'int8')));
+            create index di on d (id) where c = 's.t'::regclass;
+            create view v as select id, c = 's.t'::regclass as same from d where t = 'int4'::regtype",
+        );
+        client.ok("insert into d values (1)");
+        client.ok("alter table s.t rename to t2; alter table s.t2 rename to t; alter index s.ti rename to tj");
+        client.ok(told)
+    };
+    let database = database_in(&directory);
+    let mut client = Client::of(&database);
+    assert_eq!(client.ok(told), before);
+    client.ok("insert into d values (2)");
+    assert_eq!(
+        client.ok("select * from d order by id; select * from v order by id"),
+        "1|s.t|integer|s.tj\n2|s.t|integer|s.tj\n1|t\n2|t"
+    );
+    assert_eq!(
+        client.state("insert into d values (3, 'pg_class')"),
+        "23514"
+    );
+    assert_eq!(
+        client.state("insert into d values (3, 's.t', 'text')"),
+        "23514"
+    );
+    assert_eq!(client.state("drop table s.t"), "2BP01");
+    super::client::assert_sound(&database);
 }
