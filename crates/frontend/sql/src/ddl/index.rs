@@ -464,9 +464,9 @@ pub(crate) fn named_class(
 /// # Errors
 /// `42704` for a type that no index of a method orders, or that is not known.
 fn check_orderable(method: Method, ty: Option<Type>) -> Result<Type> {
-    let is_own = |ty: &Type| {
-        ty.is_orderable()
-            && (method == Method::BTree || OperatorClass::default_of(method, *ty).is_some())
+    let is_own = |ty: &Type| match method {
+        Method::BTree => ty.is_sortable(),
+        _ => ty.is_orderable() && OperatorClass::default_of(method, *ty).is_some(),
     };
     if let Some(ty) = ty.filter(is_own) {
         return Ok(ty);

@@ -207,5 +207,6 @@ corpus!(
     window_ranges,
     with_once,
     writing,
+    xact_forms,
     xact_numbers
 );
