@@ -62,7 +62,8 @@ pub fn resolve(operator: Operator, left: Type, right: Type) -> Option<Resolved> 
             result,
         })
     };
-    let is_number = |ty: Type| ty.category() == 'N' && ty != T::Oid;
+    // Oids are numbers by category only.
+    let is_number = |ty: Type| ty.category() == 'N' && !ty.is_oid();
     let is_float = |ty: Type| matches!(ty, T::Float4 | T::Float8);
     match (operator, left, right) {
         (O::Modulo, left, right) if is_float(left) || is_float(right) => None,

@@ -62,9 +62,22 @@ pub(crate) fn parse<T: TryFrom<i64>>(text: &str, name: &str) -> Result<T> {
         })
 }
 
-/// Reads an unsigned number of type `name` as C's `strtoull` does with base 0: as far as the text is one, in hexadecimal behind `0x`, in octal behind `0`; what is below zero wraps around, what is too
-/// large is the largest. A text that does not begin with one is 0.
+/// Reads an unsigned number of type `name`, as [`unsigned`] does, that is held as a signed one.
+///
+/// # Errors
+/// `22003` for one beyond those.
 pub(crate) fn parse_unsigned(text: &str, name: &str) -> Result<i64> {
+    signed(unsigned(text), name)
+}
+
+/// Reads an `xid`: the lower half of what is read.
+pub(crate) fn parse_xid(text: &str) -> u32 {
+    unsigned(text) as u32
+}
+
+/// Reads an unsigned number as C's `strtoull` does with base 0: as far as the text is one, in hexadecimal behind `0x`, in octal behind `0`; what is below zero wraps around, what is too
+/// large is the largest. A text that does not begin with one is 0.
+fn unsigned(text: &str) -> u64 {
     let body = text.trim_start_matches(|c: char| c == ' ' || ('\t'..='\r').contains(&c));
     let (negative, body) = match body.strip_prefix('-') {
         Some(rest) => (true, rest),
@@ -85,12 +98,11 @@ pub(crate) fn parse_unsigned(text: &str, name: &str) -> Result<i64> {
         let next = value.and_then(|value| value.checked_mul(u64::from(base)));
         value = next.and_then(|value| value.checked_add(u64::from(digit)));
     }
-    let value = match value {
+    match value {
         Some(value) if negative => value.wrapping_neg(),
         Some(value) => value,
         None => u64::MAX,
-    };
-    signed(value, name)
+    }
 }
 
 /// An unsigned number as the signed one that it is held as.

@@ -26,7 +26,6 @@ pub fn input(ty: Type, typmod: Typmod, text: &str, settings: &Settings) -> Resul
         Type::Int8 => Value::Int8(integer::parse(text, "bigint")?),
         // The names of what these are oids of are the catalog's to know.
         Type::Oid
-        | Type::Xid
         | Type::Regclass
         | Type::Regtype
         | Type::Regproc
@@ -34,6 +33,7 @@ pub fn input(ty: Type, typmod: Typmod, text: &str, settings: &Settings) -> Resul
         | Type::Regnamespace
         | Type::Regrole
         | Type::Regcollation => Value::Oid(integer::parse_oid(text)?),
+        Type::Xid => Value::Oid(integer::parse_xid(text)),
         Type::Xid8 => Value::Int8(integer::parse_unsigned(text, "xid8")?),
         Type::Snapshot | Type::TxidSnapshot => Value::text(Snapshot::parse(text)?.to_string()),
         Type::Float4 => Value::Float4(float::parse(text)?),

@@ -549,6 +549,11 @@ impl Type {
         }
     }
 
+    /// Whether there are operators that order its values: numbers of transactions are told apart only.
+    pub fn is_sortable(self) -> bool {
+        self.is_orderable() && self.element().unwrap_or(self) != Type::Xid
+    }
+
     /// As `format_type` prints it: `character varying(10)`, `numeric(12,2)`, `bpchar` for a
     /// `character` without modifier.
     pub fn format(self, typmod: Typmod) -> String {

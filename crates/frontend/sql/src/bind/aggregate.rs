@@ -362,7 +362,7 @@ impl Binder<'_> {
         // A row is never null, and told apart by what is in it.
         let of_rows = match given.as_slice() {
             [row] if distinct && kind == AggregateKind::Count && row.ty == Some(Type::Record) => {
-                self.told_apart_by(row)
+                self.told_apart(row)?
             }
             _ => None,
         };

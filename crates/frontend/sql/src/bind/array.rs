@@ -12,8 +12,9 @@ use crate::expr::{
 };
 use crate::plan::SubqueryKind;
 use crate::sqlstate;
+use crate::system::number_in;
 use sqlparser::ast::{self, BinaryOperator};
-use vellum_row::{CastContext, Type, Typmod, Value, ValueRef};
+use vellum_row::{CastContext, Type, Typmod, Value, ValueRef, cast_between};
 
 /// The query of `ARRAY(SELECT …)`, which the parser takes for a function.
 pub(crate) fn array_subquery(function: &ast::Function) -> Option<&ast::Query> {
@@ -595,11 +596,17 @@ impl Binder<'_> {
         if from.is_none() && matches!(bound.expr, Expr::Param(_)) {
             return Ok(None);
         }
+        // A text becomes a relation by itself, and nothing else.
+        if from.is_some_and(|from| cast_between(from, ty).is_none_or(|least| least > context)) {
+            return Ok(None);
+        }
         let from_text = from.is_none_or(|from| from.category() == 'S');
         if ty.is_reg() && from_text {
             if let Expr::Const(value) = &bound.expr {
                 return match value.as_ref().as_str() {
-                    Some(text) if ty == Type::Regclass => Ok(self.relation_oid(text)?),
+                    Some(text) if ty == Type::Regclass && !self.shows => {
+                        Ok(self.relation_oid(text)?)
+                    }
                     Some(_) => Ok(Some(self.reg_of(bound, ty)?)),
                     None => Ok(None),
                 };
@@ -610,6 +617,7 @@ impl Binder<'_> {
             && element.ty().is_reg()
             && from_text
             && let Some(text) = value.as_ref().as_str()
+            && !self.shows
         {
             return self.reg_array(text, element.ty()).map(Some);
         }
@@ -687,7 +695,7 @@ impl Binder<'_> {
         if text == "-" {
             return constant(0);
         }
-        if let Ok(oid) = text.parse::<u32>() {
+        if let Some(oid) = number_in(text)? {
             return constant(oid);
         }
         let missing = || {

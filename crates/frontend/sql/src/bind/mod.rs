@@ -227,6 +227,8 @@ pub(crate) struct Binder<'c> {
     pub lasting_only: bool,
     /// Whether it binds a text that is kept with a relation or a domain.
     pub kept: bool,
+    /// What is bound is shown: literals of oids that are shown as names stay what they were written as.
+    pub shows: bool,
     /// Schemas that constants of the statement's own text name, which the user has to have the right to look into.
     pub looks_into: Vec<Oid>,
     /// Tables that it changes or whose rows it locks.
@@ -327,6 +329,7 @@ impl<'c> Binder<'c> {
             view_depth: 0,
             lasting_only: false,
             kept: false,
+            shows: false,
             looks_into: Vec::new(),
             targets: Vec::new(),
             accesses: Vec::new(),

@@ -10,20 +10,6 @@ use std::borrow::Cow;
 use vellum_row::arithmetic::{Operator, resolve};
 use vellum_row::{CastContext, Type, Typmod, Value, cast, cast_between};
 
-/// The number of a transaction as an integer.
-fn number_of(bound: Bound) -> Bound {
-    let expr = Expr::Cast {
-        operand: Box::new(bound.expr),
-        ty: Type::Int8,
-        typmod: Typmod::NONE,
-        casting: Casting::Explicit,
-    };
-    Bound {
-        start: bound.start,
-        ..Bound::new(expr, Type::Int8)
-    }
-}
-
 impl Binder<'_> {
     /// An operator between two operands.
     ///
@@ -56,15 +42,7 @@ impl Binder<'_> {
             if let Some(compared) = self.compared_records(comparison, &left, &right)? {
                 return Ok(compared);
             }
-            let (mut left, mut right) = (left, right);
-            if matches!(comparison, Comparison::Equal | Comparison::NotEqual) {
-                // Numbers of transactions are compared with integers, and have no order.
-                match (left.ty, right.ty) {
-                    (Some(Type::Xid), Some(ty)) if ty.is_integer() => left = number_of(left),
-                    (Some(ty), Some(Type::Xid)) if ty.is_integer() => right = number_of(right),
-                    _ => {}
-                }
-            }
+            let right = self.compared_with_xid(comparison, operator, &left, right)?;
             let (left, right) = self.comparable(&operator.to_string(), left, right)?;
             let expr = Expr::Compare {
                 comparison,
@@ -189,6 +167,37 @@ impl Binder<'_> {
         let (left, right) = (side(left)?, side(right)?);
         let expr = Expr::Concat(Box::new(left), Box::new(right));
         Ok(Bound::new(expr, Type::Text))
+    }
+
+    /// What stands right in a comparison. Numbers of transactions have no order; right of one there may be an integer, which is one then.
+    ///
+    /// # Errors
+    /// `42883`.
+    fn compared_with_xid(
+        &mut self,
+        comparison: Comparison,
+        operator: &BinaryOperator,
+        left: &Bound,
+        right: Bound,
+    ) -> Result<Bound> {
+        let xid = Some(Type::Xid);
+        if left.ty != xid && right.ty != xid {
+            return Ok(right);
+        }
+        if !matches!(comparison, Comparison::Equal | Comparison::NotEqual) {
+            return Err(self.no_operator(&operator.to_string(), left.ty, right.ty));
+        }
+        match right.ty {
+            Some(Type::Int2 | Type::Int4) => {
+                let start = right.start;
+                let expr = self.coerce(right, Type::Oid, Typmod::NONE, CastContext::Implicit)?;
+                Ok(Bound {
+                    start,
+                    ..Bound::new(expr, Type::Xid)
+                })
+            }
+            _ => Ok(right),
+        }
     }
 
     /// Both operands as ones that can be compared (E1).
@@ -320,18 +329,21 @@ pub(super) fn several_operators(what: &str) -> SqlError {
 pub(super) fn comparison_type(left: Option<Type>, right: Option<Type>) -> Option<Type> {
     let (a, b) = match (left, right) {
         (None, None) => return Some(Type::Text),
+        // What names something is compared as its number: a literal beside it is one.
+        (Some(ty), None) | (None, Some(ty)) if ty.is_reg() => return Some(Type::Oid),
         (Some(ty), None) | (None, Some(ty)) => return Some(ty),
         (Some(a), Some(b)) => (a, b),
     };
+    let numbered = |ty: Type| ty.is_reg() || ty == Type::Oid || ty.is_integer();
+    if a.is_reg() && numbered(b) || b.is_reg() && numbered(a) {
+        return Some(Type::Oid);
+    }
     if a == b {
         return Some(a);
     }
     if let (Type::Array(_), Type::Array(_)) = (a, b) {
         // There is one operator for all arrays, whose elements have to be of one type.
         return None;
-    }
-    if a.is_reg() && b.is_reg() {
-        return Some(Type::Oid);
     }
     if a.category() == 'S' && b.category() == 'S' {
         // A char(n) is compared as one with a varchar, as text with text.

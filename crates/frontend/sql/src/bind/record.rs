@@ -280,7 +280,7 @@ fn check_comparison(ty: Type) -> Result<()> {
         Type::Array(element) => element.ty(),
         ty => ty,
     };
-    if element.is_orderable() && element != Type::Xid {
+    if element.is_sortable() {
         return Ok(());
     }
     let message = format!(

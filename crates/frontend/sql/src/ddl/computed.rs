@@ -32,7 +32,16 @@ impl Ddl<'_> {
             return Err(error.at(binder.place_of_error(expr)));
         }
         binder.coerce(bound, ty, typmod, CastContext::Assignment)?;
-        Ok(Default::Expression(self.default_text(expr)?))
+        // A literal that names a relation is told by its cast.
+        let named = matches!(expr, ast::Expr::Value(value) if matches!(value.value, ast::Value::SingleQuotedString(_)));
+        let text = match ty {
+            Type::Regclass if named => {
+                let cast = crate::parse::expression(&format!("{expr}::regclass"))?;
+                self.default_text(&cast)?
+            }
+            _ => self.default_text(expr)?,
+        };
+        Ok(Default::Expression(text))
     }
 
     /// A default that is kept as SQL, as an expression of the type of its column.

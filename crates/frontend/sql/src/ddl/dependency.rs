@@ -245,14 +245,15 @@ impl Ddl<'_> {
                         all.extend(keys.map(|(table, key)| Object::Key(table, key)));
                         all.extend(sequences(relation, None));
                     }
-                    Kind::Sequence(_) => {
-                        let readers = self.readers(relation.oid)?.into_iter();
-                        all.extend(readers.map(|(table, column)| Object::Default(table, column)));
-                        let domains = self.domains_reading(relation.oid).into_iter();
-                        all.extend(domains.map(Object::Relation));
-                    }
-                    Kind::View(_) | Kind::Enum(_) | Kind::Domain(_) | Kind::System(_) => {}
+                    Kind::Sequence(_) | Kind::View(_) => {}
+                    Kind::Enum(_) | Kind::Domain(_) | Kind::System(_) => return Ok(all),
                 }
+                // Its own defaults go with it.
+                let readers = self.readers(relation.oid)?.into_iter();
+                let readers = readers.filter(|(table, _)| table.oid != relation.oid);
+                all.extend(readers.map(|(table, column)| Object::Default(table, column)));
+                let domains = self.domains_reading(relation.oid).into_iter();
+                all.extend(domains.map(Object::Relation));
                 all
             }
             Object::Column(relation, column) => {

@@ -160,10 +160,29 @@ impl Ddl<'_> {
         check_immutable(&bound.expr, &columns, "expression")?;
         let mut node = node.clone();
         self.keep_functions(&mut node);
+        self.keep_relations(&mut node);
         let sql = kept_text(relation, &node, (&bound.expr, ty), |sql| {
             rows::bound_expression(relation, sql).map(|(expr, _)| expr)
         })?;
         Ok((IndexKey::Expression(sql), Some(ty), own))
+    }
+
+    /// Relations that literals name are kept by their numbers: an index does not look names up.
+    fn keep_relations(&self, node: &mut ast::Expr) {
+        walk::change_expressions(node, &mut |expr| {
+            if let ast::Expr::Cast {
+                expr: operand,
+                data_type: ast::DataType::Regclass,
+                ..
+            } = expr
+                && let ast::Expr::Value(value) = &mut **operand
+                && let ast::Value::SingleQuotedString(name) = &mut value.value
+                && let Some(oid) = self.sequence_named(name)
+            {
+                *name = oid.to_string();
+            }
+            ControlFlow::Continue(())
+        });
     }
 
     /// The predicate of a new index; none if it is true of every row.
@@ -189,6 +208,7 @@ impl Ddl<'_> {
         check_immutable(&condition, &columns, "predicate")?;
         let mut node = node.clone();
         self.keep_functions(&mut node);
+        self.keep_relations(&mut node);
         let sql = kept_text(relation, &node, (&condition, Type::Bool), |sql| {
             rows::bound_condition(relation, sql)
         })?;
@@ -444,9 +464,9 @@ pub(crate) fn named_class(
 /// # Errors
 /// `42704` for a type that no index of a method orders, or that is not known.
 fn check_orderable(method: Method, ty: Option<Type>) -> Result<Type> {
-    let is_own = |ty: &Type| {
-        ty.is_orderable()
-            && (method == Method::BTree || OperatorClass::default_of(method, *ty).is_some())
+    let is_own = |ty: &Type| match method {
+        Method::BTree => ty.is_sortable(),
+        _ => ty.is_orderable() && OperatorClass::default_of(method, *ty).is_some(),
     };
     if let Some(ty) = ty.filter(is_own) {
         return Ok(ty);

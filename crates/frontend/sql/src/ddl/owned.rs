@@ -143,7 +143,8 @@ impl Ddl<'_> {
 
     /// The roles of DROP OWNED and REASSIGN OWNED.
     fn owners(&self, names: &[Ident], word: &str) -> Result<Vec<Oid>> {
-        let roles = self.roles_named(names)?;
+        let roles = names.iter().map(|name| self.role_named(name));
+        let roles: Vec<Oid> = roles.collect::<Result<_>>()?;
         for role in &roles {
             if *role == crate::database::FIRST_ROLE_OID {
                 let name = crate::database::FIRST_ROLE;

@@ -1,4 +1,4 @@
-//! Defaults that read sequences, and what becomes of them when these are dropped or called otherwise.
+//! Defaults that read sequences, or name other relations, and what becomes of them when these are dropped or called otherwise.
 //!
 //! A default names its sequences in its text: with their schemas, from when the default is made, and written anew when a sequence is called otherwise.
 //! So whoever looks for readers looks through these texts.
@@ -38,14 +38,18 @@ impl Ddl<'_> {
 
     /// The same in an image.
     fn sequence_named_in(&self, catalog: &Catalog, name: &str) -> Option<Oid> {
+        match self.named_in(catalog, name)? {
+            Named::Relation(oid) => Some(oid),
+            Named::Index { .. } => None,
+        }
+    }
+
+    fn named_in(&self, catalog: &Catalog, name: &str) -> Option<Named> {
         let named = parts(name)?.into_iter();
         let named = named.map(|part| Ident::with_quote('"', part));
         let named = ast::ObjectName::from(named.collect::<Vec<_>>());
         let binder = Binder::new(catalog, &self.search_path, self.forms, self.text);
-        match binder.named(&named) {
-            Ok(Some(Named::Relation(oid))) => Some(oid),
-            _ => None,
-        }
+        binder.named(&named).ok().flatten()
     }
 
     /// The text of a default in which sequences stand with their schemas: they are the same whatever path names are looked up in later. Their gates are
@@ -57,9 +61,12 @@ impl Ddl<'_> {
         let mut named = Vec::new();
         let catalog = &self.open.catalog.1;
         let text = with_names(&self.kept_text(expr), |name| {
-            let found = self
-                .sequence_named(name)
-                .and_then(|oid| catalog.relation(oid));
+            let found = match self.named_in(catalog, name) {
+                // Who calls an index otherwise looks for no texts.
+                Some(Named::Index { index, .. }) => return Ok(Some(index.to_string())),
+                Some(Named::Relation(oid)) => catalog.relation(oid),
+                None => None,
+            };
             let Some(found) = found else {
                 let message = format!("relation \"{name}\" does not exist");
                 return Err(SqlError::new(sqlstate::UNDEFINED_TABLE, message));
@@ -230,8 +237,8 @@ pub(super) fn with_names(
         let cast = near(1) == Some(&Token::DoubleColon) && word(near(2), &["regclass"])
             || word(near(1), &["as"]) && word(near(2), &["regclass"]);
         let name = written.replace("''", "'");
-        // An oid stands for itself.
-        if !(given || cast) || name.bytes().all(|byte| byte.is_ascii_digit()) {
+        // An oid stands for itself, as does none.
+        if !(given || cast) || name == "-" || name.bytes().all(|byte| byte.is_ascii_digit()) {
             continue;
         }
         if let Some(called) = called(&name)? {

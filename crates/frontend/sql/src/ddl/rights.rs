@@ -187,7 +187,8 @@ impl Ddl<'_> {
             grantees: &grantees,
             cascade: change.cascade,
         };
-        let mut owners = self.roles_named(roles)?;
+        let owners = roles.iter().map(|name| self.role_named(name));
+        let mut owners: Vec<Oid> = owners.collect::<Result<_>>()?;
         if owners.is_empty() {
             owners.push(self.own_role()?.oid);
         }

@@ -173,6 +173,10 @@ impl Ddl<'_> {
     pub(super) fn drop_role(&mut self, name: &ast::ObjectName, if_exists: bool) -> Result<()> {
         let (_, name) = crate::bind::object_name(name)?;
         let Some(role) = self.roles().role(&name).cloned() else {
+            if name == "public" {
+                let message = "cannot use special role specifier in DROP ROLE";
+                return Err(SqlError::new(sqlstate::INVALID_PARAMETER_VALUE, message));
+            }
             if if_exists {
                 let message = format!("role \"{name}\" does not exist, skipping");
                 self.notices.push(Fields::notice(message));

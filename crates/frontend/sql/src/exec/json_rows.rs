@@ -3,12 +3,12 @@
 //! A member becomes what the type reads of its text, of a string what is in it; an array becomes an array of the type's elements.
 
 use crate::error::{Result, SqlError};
-use crate::expr::{Keep, field};
+use crate::expr::{Builtin, CatalogFunction, Environment, Form, Keep, field};
 use crate::plan::JsonRows;
 use crate::sqlstate;
 use std::borrow::Cow;
 use vellum_row::json::{JsonParts, parts, plain_text};
-use vellum_row::{Array, ArrayRef, Jsonb, Settings, Type, Typmod, Value, ValueRef, input};
+use vellum_row::{Array, ArrayRef, Jsonb, Type, Typmod, Value, ValueRef, input};
 
 /// What the rows are made of.
 struct Columns<'c> {
@@ -27,7 +27,7 @@ pub(super) fn rows(
     kind: JsonRows,
     arguments: &[Value],
     types: &[Type],
-    settings: &Settings,
+    env: &dyn Environment,
     keep: &Keep<'_>,
 ) -> Result<Vec<Vec<Value>>> {
     let [json, Value::Array(names), Value::Array(typmods), row @ ..] = arguments else {
@@ -38,7 +38,7 @@ pub(super) fn rows(
     let mut base = Vec::new();
     if let Some(row) = row.first().filter(|row| !row.as_ref().is_null()) {
         for (number, ty) in types.iter().enumerate() {
-            base.push(field(row.as_ref(), number, *ty, settings)?);
+            base.push(field(row.as_ref(), number, *ty, env.settings())?);
         }
     }
     let columns = Columns {
@@ -56,14 +56,14 @@ pub(super) fn rows(
         }
         _ if kind.many => return Ok(Vec::new()),
         _ => {
-            let row = columns.row(&[], settings)?;
+            let row = columns.row(&[], env)?;
             keep(&row)?;
             return Ok(vec![row]);
         }
     };
     let mut rows = Vec::new();
     let mut one = |members: &[(Cow<'_, str>, &str)]| -> Result<()> {
-        let row = columns.row(members, settings)?;
+        let row = columns.row(members, env)?;
         keep(&row)?;
         rows.push(row);
         Ok(())
@@ -108,7 +108,7 @@ fn invalid(text: &str) -> SqlError {
 }
 
 impl Columns<'_> {
-    fn row(&self, members: &[(Cow<'_, str>, &str)], settings: &Settings) -> Result<Vec<Value>> {
+    fn row(&self, members: &[(Cow<'_, str>, &str)], env: &dyn Environment) -> Result<Vec<Value>> {
         let mut row = Vec::with_capacity(self.types.len());
         for (number, name) in self.names.iter().enumerate() {
             let name = name.as_ref().as_str().unwrap_or_default();
@@ -120,7 +120,7 @@ impl Columns<'_> {
                 Some((_, text)) => {
                     let typmod = self.typmods.get(number).copied().unwrap_or(Typmod::NONE);
                     let wanted = (self.types[number], typmod);
-                    value_of(text, wanted, settings, &mut Place::of(name))?
+                    value_of(text, wanted, env, &mut Place::of(name))?
                 }
             });
         }
@@ -161,7 +161,7 @@ impl<'n> Place<'n> {
 fn value_of(
     text: &str,
     (ty, typmod): (Type, Typmod),
-    settings: &Settings,
+    env: &dyn Environment,
     place: &mut Place<'_>,
 ) -> Result<Value> {
     let Some(plain) = plain_text(text)? else {
@@ -173,23 +173,35 @@ fn value_of(
         _ => {}
     }
     let Some(element) = ty.element() else {
-        return Ok(input(ty, typmod, &plain, settings)?);
+        return read(&plain, (ty, typmod), env);
     };
     match parts(text, true)? {
         JsonParts::Array(items) => {
             let wanted = (element, typmod);
-            Ok(Value::Array(array_of(&items, wanted, settings, place)?))
+            Ok(Value::Array(array_of(&items, wanted, env, place)?))
         }
-        JsonParts::Scalar("string") => Ok(input(ty, typmod, &plain, settings)?),
+        JsonParts::Scalar("string") => read(&plain, (ty, typmod), env),
         _ => Err(place.no_array()),
     }
+}
+
+/// What a type reads of a text: of the name of an oid the catalog tells which one that is.
+fn read(text: &str, (ty, typmod): (Type, Typmod), env: &dyn Environment) -> Result<Value> {
+    let Form::Name(named) = Form::of(ty) else {
+        return Ok(input(ty, typmod, text, env.settings())?);
+    };
+    let name = match ty.element() {
+        None => Value::text(text),
+        Some(_) => input(Type::Text.array(), Typmod::NONE, text, env.settings())?,
+    };
+    env.ask(Builtin::Catalog(CatalogFunction::RegOf(named)), &[name])
 }
 
 /// An array of JSON texts: of arrays, if the first one is an array.
 fn array_of(
     items: &[&str],
     (element, typmod): (Type, Typmod),
-    settings: &Settings,
+    env: &dyn Environment,
     place: &mut Place<'_>,
 ) -> Result<Array> {
     let is_array =
@@ -203,7 +215,7 @@ fn array_of(
         let mut values = Vec::with_capacity(items.len());
         for (number, item) in items.iter().enumerate() {
             place.elements.push(number);
-            values.push(value_of(item, (element, typmod), settings, place)?);
+            values.push(value_of(item, (element, typmod), env, place)?);
             place.elements.truncate(depth);
         }
         return Ok(Array::list(element, &values)?);
@@ -214,7 +226,7 @@ fn array_of(
         let JsonParts::Array(inner) = parts(item, true)? else {
             return Err(place.no_array());
         };
-        arrays.push(array_of(&inner, (element, typmod), settings, place)?);
+        arrays.push(array_of(&inner, (element, typmod), env, place)?);
         place.elements.truncate(depth);
     }
     let refs: Vec<ArrayRef<'_>> = arrays.iter().map(Array::as_ref).collect();

@@ -147,8 +147,7 @@ fn begun(call: &SetCall, frame: &Frame<'_>, keep: &Keep<'_>) -> Result<Set> {
         for argument in &call.arguments {
             values.push(argument.eval(frame)?.into_value());
         }
-        let settings = frame.env.settings();
-        let rows = super::json_rows::rows(kind, &values, &call.types, settings, keep)?;
+        let rows = super::json_rows::rows(kind, &values, &call.types, frame.env, keep)?;
         return Ok(Set::Rows(rows.into_iter()));
     }
     if let SetFunction::Made(made) = call.function {

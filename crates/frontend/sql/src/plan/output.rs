@@ -343,7 +343,8 @@ impl Binder<'_> {
                 Some(at) => {
                     let ty = columns[at].ty;
                     // Others without an order of their own are sorted as the texts that they are.
-                    if matches!(ty, Type::Json | Type::Void) {
+                    let is_xid = ty.is_orderable() && !ty.is_sortable();
+                    if matches!(ty, Type::Json | Type::Void) || is_xid {
                         self.check_order(ty, &key.expr)?;
                     }
                     (SortBy::Output(at), ty, columns[at].typmod)
@@ -501,7 +502,7 @@ fn sort_key(expr: SortBy, ty: Type, options: ast::OrderByOptions) -> SortKey {
 /// # Errors
 /// `42883`.
 fn check_order(ty: Type) -> Result<()> {
-    if ty.is_orderable() {
+    if ty.is_sortable() {
         return Ok(());
     }
     let message = format!(

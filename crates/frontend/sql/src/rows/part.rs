@@ -32,9 +32,10 @@ pub(crate) struct Parts {
 static NOBODY: LazyLock<(Catalog, Settings)> = LazyLock::new(Default::default);
 
 /// A binder of what an index of a table computes. Its columns stand for themselves: the table may be called otherwise tomorrow.
-fn binder(relation: &Arc<Relation>) -> Result<Binder<'static>> {
+fn binder(relation: &Arc<Relation>, shows: bool) -> Result<Binder<'static>> {
     let (catalog, settings) = &*NOBODY;
     let mut binder = Binder::new(catalog, &[], settings, "");
+    binder.shows = shows;
     binder
         .scope
         .add(ScopeTable::of(relation, Some(String::new()))?)?;
@@ -51,7 +52,10 @@ pub(crate) fn settings() -> &'static Settings {
 /// # Errors
 /// Of names and types.
 pub(crate) fn bound_expression(relation: &Arc<Relation>, sql: &str) -> Result<(Expr, Type)> {
-    let mut binder = binder(relation)?;
+    expression_of(binder(relation, false)?, sql)
+}
+
+fn expression_of(mut binder: Binder<'_>, sql: &str) -> Result<(Expr, Type)> {
     let bound = binder.expr(&crate::parse::expression(sql)?)?;
     let (expr, ty, _) = binder.settle(bound)?;
     Ok((expr, ty))
@@ -62,7 +66,10 @@ pub(crate) fn bound_expression(relation: &Arc<Relation>, sql: &str) -> Result<(E
 /// # Errors
 /// Of names and types.
 pub(crate) fn bound_condition(relation: &Arc<Relation>, sql: &str) -> Result<Expr> {
-    let mut binder = binder(relation)?;
+    condition_of(binder(relation, false)?, sql)
+}
+
+fn condition_of(mut binder: Binder<'_>, sql: &str) -> Result<Expr> {
     binder.condition(&crate::parse::expression(sql)?, "WHERE")
 }
 
@@ -72,17 +79,29 @@ impl Parts {
     /// # Errors
     /// Of names and types: what an index reads may have become another type.
     pub fn of(relation: &Arc<Relation>, index: &Index) -> Result<Self> {
+        Self::bound(relation, index, false)
+    }
+
+    /// The same, to be shown: names stay names.
+    ///
+    /// # Errors
+    /// As [`Parts::of`].
+    pub fn shown(relation: &Arc<Relation>, index: &Index) -> Result<Self> {
+        Self::bound(relation, index, true)
+    }
+
+    fn bound(relation: &Arc<Relation>, index: &Index, shows: bool) -> Result<Self> {
         let table = relation.table();
         let table = table.ok_or_else(|| SqlError::internal("no table"))?;
         let columns = index.columns.iter().map(|part| match &part.key {
             IndexKey::Column(column) => Ok(Part::Column(table.position(*column))),
             IndexKey::Expression(sql) => {
-                let (expr, ty) = bound_expression(relation, sql)?;
+                let (expr, ty) = expression_of(binder(relation, shows)?, sql)?;
                 Ok(Part::Computed { expr, ty })
             }
         });
         let predicate = index.predicate.as_ref();
-        let predicate = predicate.map(|sql| bound_condition(relation, sql));
+        let predicate = predicate.map(|sql| condition_of(binder(relation, shows)?, sql));
         Ok(Self {
             columns: columns.collect::<Result<_>>()?,
             predicate: predicate.transpose()?,

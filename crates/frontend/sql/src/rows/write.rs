@@ -442,9 +442,10 @@ impl Duplicate {
         let parts = &shape.keys[self.index].parts;
         let settings = env.settings();
         let plain = |own: Scalar| own.entry().name.to_owned();
+        let named = |_, name: &str| name.to_owned();
         let names = parts
             .iter()
-            .map(|part| part_text(relation, part, (settings, &plain), true));
+            .map(|part| part_text(relation, part, (settings, &plain, &named), true));
         let names: Vec<String> = names.collect();
         let shown = parts.iter().map(|part| {
             let mut text = String::new();

@@ -17,6 +17,13 @@ impl Env<'_> {
         self.surroundings().binder()
     }
 
+    /// The same of what is shown.
+    fn showing<'b>(&'b self) -> Binder<'b> {
+        let mut binder = self.binder();
+        binder.shows = true;
+        binder
+    }
+
     /// What a text is bound with.
     pub fn surroundings(&self) -> Surroundings<'_> {
         Surroundings {
@@ -61,6 +68,7 @@ impl Env<'_> {
         let written = with_stack(|| {
             let outer = self.binder();
             let mut binder = outer.over_value(domain)?;
+            binder.shows = true;
             let condition = binder.condition(&crate::parse::expression(sql)?, "CHECK")?;
             Ok::<_, crate::error::SqlError>(self.written(&binder, &condition, Type::Bool, pretty))
         });
@@ -70,7 +78,7 @@ impl Env<'_> {
     /// The same of its default.
     pub fn default_text(&self, domain: &Domain, sql: &str) -> String {
         let written = with_stack(|| {
-            let mut binder = self.binder();
+            let mut binder = self.showing();
             let bound = binder.expr(&crate::parse::expression(sql)?)?;
             let (expr, ty) = match bound.ty {
                 // A literal is of the type of the values.
@@ -89,13 +97,17 @@ impl Env<'_> {
         written.unwrap_or_else(|_| sql.to_owned())
     }
 
-    fn written(&self, binder: &Binder<'_>, expr: &Expr, ty: Type, pretty: bool) -> String {
-        let shown = |name: &str| match parse_reg(self, Type::Regclass, name) {
-            Ok(Some(oid)) => reg_text(self, Type::Regclass, oid),
+    /// A name of what an oid is shown as, as it is shown.
+    pub fn name_shown(&self, ty: Type, name: &str) -> String {
+        match parse_reg(self, ty, name) {
+            Ok(Some(oid)) => reg_text(self, ty, oid),
             _ => name.to_owned(),
-        };
+        }
+    }
+
+    fn written(&self, binder: &Binder<'_>, expr: &Expr, ty: Type, pretty: bool) -> String {
         let writer = Writer {
-            regclass: &shown,
+            named: &|ty, name| self.name_shown(ty, name),
             function: &|own| self.function_shown(own),
             scope: &binder.scope,
             settings: self.forms,
@@ -213,7 +225,7 @@ impl Env<'_> {
     ) -> Result<(Binder<'_>, Expr, Type)> {
         with_stack(|| {
             let node = crate::parse::expression(sql)?;
-            let mut binder = self.binder();
+            let mut binder = self.showing();
             // A default of a view's reads no column.
             if let Some(relation) = relation
                 && !matches!(relation.kind, Kind::View(_))

@@ -29,7 +29,7 @@ use crate::wire::{CommandTag, CopyShape, Field, Format, OutputRow, Sink, Told};
 use sqlparser::ast::{CreateTable, SetExpr, Statement};
 use std::collections::BTreeSet;
 use std::sync::Arc;
-use vellum_row::{Type, Value, output};
+use vellum_row::{Type, Typmod, Value, output};
 
 /// The savepoint of a block: a name that no text can have.
 const POINT: &str = "the savepoint of a block of code, longer than any name in a text";
@@ -478,7 +478,7 @@ impl Session {
             other => {
                 let mut shown = String::new();
                 output(other.as_ref(), &self.settings.forms, &mut shown)?;
-                Ok(self.of_text(Type::Bool, &shown)? == Value::Bool(true))
+                Ok(self.of_text(Type::Bool, Typmod::NONE, &shown)? == Value::Bool(true))
             }
         }
     }

@@ -533,8 +533,8 @@ impl Session {
                 None => Value::Null,
                 Some(bytes) => {
                     let text = vellum_row::text_of_bytes(bytes)?;
-                    let read = vellum_row::input(*ty, *typmod, text, &self.settings.forms);
-                    read.map_err(|error| copy.at_field(error.into(), number, text))?
+                    let read = self.of_text(*ty, *typmod, text);
+                    read.map_err(|error| copy.at_field(error, number, text))?
                 }
             });
         }
@@ -556,8 +556,8 @@ impl Session {
             values.push(if field == copy.lines.null {
                 Value::Null
             } else {
-                let read = vellum_row::input(*ty, *typmod, field, &self.settings.forms);
-                read.map_err(|error| copy.at_field(error.into(), number, field))?
+                let read = self.of_text(*ty, *typmod, field);
+                read.map_err(|error| copy.at_field(error, number, field))?
             });
         }
         no_fewer_fields(values.len(), copy)?;

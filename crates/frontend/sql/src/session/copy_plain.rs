@@ -12,6 +12,7 @@ use super::copy_place::place;
 use super::copy_text::plain_line;
 use super::{Open, Session};
 use crate::error::{Result, SqlError};
+use crate::expr::Form;
 use crate::plan::{Insert, Program, ProgramKind};
 use crate::rows;
 use std::sync::Arc;
@@ -46,6 +47,10 @@ impl Session {
     /// The INSERT's.
     pub(super) fn plain_lines(&self, copy: &CopyIn) -> Result<Option<PlainLines>> {
         if !self.is_loading() || !copy.ready || copy.ended || copy.lines.csv {
+            return Ok(None);
+        }
+        // The catalog says what a name stands for.
+        if copy.types.iter().any(|(ty, _)| Form::of(*ty).has_names()) {
             return Ok(None);
         }
         let program = self.program(&copy.insert)?;

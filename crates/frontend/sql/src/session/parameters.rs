@@ -26,7 +26,7 @@ impl Session {
                 let forms = &self.settings.forms;
                 Ok(receive_from_client(ty, Typmod::NONE, bytes, forms)?)
             }
-            Format::Text => self.of_text(ty, text_of_bytes(bytes)?),
+            Format::Text => self.of_text(ty, Typmod::NONE, text_of_bytes(bytes)?),
         }
     }
 
@@ -34,7 +34,7 @@ impl Session {
     ///
     /// # Errors
     /// `22P02` and its like.
-    pub(super) fn of_text(&self, ty: Type, text: &str) -> Result<Value> {
+    pub(super) fn of_text(&self, ty: Type, typmod: Typmod, text: &str) -> Result<Value> {
         let forms = &self.settings.forms;
         match ty {
             ty if ty.is_reg() => self.oid_named(ty, text).map(Value::Oid),
@@ -52,7 +52,7 @@ impl Session {
                 let next = |_| Ok(oids.next().unwrap_or(Value::Null));
                 Ok(Value::Array(names.map(element.ty(), next)?))
             }
-            _ => Ok(input(ty, Typmod::NONE, text, forms)?),
+            _ => Ok(input(ty, typmod, text, forms)?),
         }
     }
 

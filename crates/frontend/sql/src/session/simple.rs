@@ -113,7 +113,9 @@ impl Session {
         for (value, ty) in values.iter_mut().zip(&program.params) {
             let lent = value.as_ref();
             if !is_ready(lent, *ty, Typmod::NONE) {
-                let read = lent.as_str().map(|text| self.of_text(*ty, text));
+                let read = lent
+                    .as_str()
+                    .map(|text| self.of_text(*ty, Typmod::NONE, text));
                 let Some(Ok(read)) = read else {
                     return Ok(None);
                 };

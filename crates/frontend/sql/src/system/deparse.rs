@@ -3,28 +3,28 @@
 //! Differences: casts between kinds of text that change nothing are not there when an expression is bound, so only those of columns of
 //! `character varying` are shown.
 
-use crate::bind::{Scope, ScopeTable};
-use crate::catalog::Relation;
+use crate::bind::Scope;
 use crate::expr::{
     Builtin, Casting, CatalogFunction, Comparison, Expr, Form, Quantifier, RowTest, RowsFrom,
     Scalar,
 };
 use crate::names::{quoted, simple_literal};
-use crate::rows::Part;
 use std::borrow::Cow;
-use std::sync::Arc;
 use vellum_row::arithmetic::Operator;
 use vellum_row::{Settings, Type, Typmod, Value, show};
 
 /// What a function of an extension is called.
 pub(crate) type Called<'f> = &'f dyn Fn(Scalar) -> String;
 
+/// What a relation, a type or whatever else has an oid that is shown as a name is called.
+pub(crate) type Named<'f> = &'f dyn Fn(Type, &str) -> String;
+
 /// How an expression is written.
 pub(crate) struct Writer<'w> {
     pub scope: &'w Scope,
     pub settings: &'w Settings,
-    /// The name of a sequence as it is shown, of the one that is kept.
-    pub regclass: &'w dyn Fn(&str) -> String,
+    /// The name of what an oid is shown as, as it is shown, of the one that is kept.
+    pub named: Named<'w>,
     /// The name of a function of an extension as it is shown.
     pub function: Called<'w>,
     /// Without parentheses that say nothing.
@@ -139,6 +139,7 @@ impl Writer<'_> {
                 let as_other = match ty {
                     Some(Type::Varchar) => Cow::Borrowed("text"),
                     Some(Type::Cidr) => Cow::Borrowed("inet"),
+                    Some(ty) if ty.is_reg() && !self.exact => Cow::Borrowed("oid"),
                     Some(ty) if self.is_of_domain(*table, *position) => self.settings.name_of(ty),
                     _ => return name,
                 };
@@ -147,7 +148,40 @@ impl Writer<'_> {
                     false => format!("({name})::{as_other}"),
                 }
             }
+            Expr::Call {
+                function: Builtin::Catalog(CatalogFunction::RegOf(_)),
+                ..
+            } if !self.exact => {
+                let name = self.at(expr, Around::Cast);
+                match self.pretty {
+                    true => format!("{name}::oid"),
+                    false => format!("({name})::oid"),
+                }
+            }
             other => self.at(other, Around::Operator(operator, is_left)),
+        }
+    }
+
+    /// What stands for an oid, or for an array of them, by name.
+    fn name(&self, ty: Type, value: &Value) -> Option<String> {
+        let literal = |text: &str, ty| {
+            let ty = self.settings.format_type(ty, Typmod::NONE);
+            format!("{}::{ty}", simple_literal(text))
+        };
+        match value {
+            Value::Text(name) => Some(literal(&(self.named)(ty, name), ty)),
+            Value::Array(names) => {
+                let names = names.as_ref().map(Type::Text, |name| {
+                    Ok(match name.as_ref().as_str() {
+                        Some(name) => Value::text((self.named)(ty, name)),
+                        None => name,
+                    })
+                });
+                let mut text = String::new();
+                show(Value::Array(names.ok()?).as_ref(), self.settings, &mut text);
+                Some(literal(&text, ty.array()))
+            }
+            _ => None,
         }
     }
 
@@ -407,7 +441,13 @@ impl Writer<'_> {
                     let not = if *negated { "NOT " } else { "" };
                     return format!("({operand} {not}IN ({}))", items.join(", "));
                 }
-                let text = format!("{operand} {sign} {word} (ARRAY[{}])", items.join(", "));
+                let array = format!("ARRAY[{}]", items.join(", "));
+                let array = match (ty.is_some_and(Type::is_reg), self.pretty) {
+                    (false, _) => array,
+                    (true, true) => format!("{array}::oid[]"),
+                    (true, false) => format!("({array})::oid[]"),
+                };
+                let text = format!("{operand} {sign} {word} ({array})");
                 self.closed(text, around == Around::Nothing)
             }
             Expr::Among {
@@ -586,8 +626,21 @@ impl Writer<'_> {
                 show(value.as_ref(), self.settings, &mut name);
                 format!(
                     "nextval({}::regclass)",
-                    simple_literal(&(self.regclass)(&name))
+                    simple_literal(&(self.named)(Type::Regclass, &name))
                 )
+            }
+            (Builtin::Catalog(CatalogFunction::RegOf(ty)), [Expr::Const(value)])
+                if let Some(text) = self.name(ty, value) =>
+            {
+                text
+            }
+            (Builtin::Catalog(CatalogFunction::RegOf(ty)), [operand]) => {
+                let of_arrays = self.type_of(operand).and_then(Type::element).is_some();
+                let ty = if of_arrays { ty.array() } else { ty };
+                self.cast(operand, ty, Typmod::NONE)
+            }
+            (Builtin::Catalog(CatalogFunction::RegText(_)), [operand]) => {
+                self.cast(operand, Type::Text, Typmod::NONE)
             }
             (function, arguments) => {
                 if let Some(word) = function.keyword() {
@@ -636,6 +689,10 @@ impl Writer<'_> {
             | Expr::Rows { .. }
             | Expr::Like { .. } => Type::Bool,
             Expr::Concat(..) => Type::Text,
+            Expr::Call {
+                function: Builtin::Catalog(CatalogFunction::RegOf(ty)),
+                ..
+            } => *ty,
             Expr::Negate(operand) | Expr::Domain { operand, .. } => self.type_of(operand)?,
             Expr::Arithmetic {
                 operator,
@@ -656,82 +713,6 @@ impl Writer<'_> {
             }
             _ => return None,
         })
-    }
-}
-
-/// An expression over the columns of a table, of type `ty`.
-pub(crate) fn expression_over(
-    relation: &Arc<Relation>,
-    expr: &Expr,
-    ty: Type,
-    (settings, function): (&Settings, Called<'_>),
-    pretty: bool,
-) -> String {
-    written_over(relation, expr, ty, (settings, function), (pretty, false))
-}
-
-/// The same, so that it is bound to the same again.
-pub(crate) fn exact_expression_over(
-    relation: &Arc<Relation>,
-    expr: &Expr,
-    ty: Type,
-    settings: &Settings,
-) -> String {
-    let kept = |own| crate::bind::kept_function(own).to_string();
-    written_over(relation, expr, ty, (settings, &kept), (false, true))
-}
-
-fn written_over(
-    relation: &Arc<Relation>,
-    expr: &Expr,
-    ty: Type,
-    (settings, function): (&Settings, Called<'_>),
-    (pretty, exact): (bool, bool),
-) -> String {
-    let mut scope = Scope::default();
-    scope.tables.extend(ScopeTable::of(relation, None));
-    let writer = Writer {
-        scope: &scope,
-        settings,
-        regclass: &str::to_owned,
-        function,
-        pretty,
-        exact,
-    };
-    writer.whole(expr, ty)
-}
-
-/// A column of an index, as its definition shows it: what is not called like a function stands in parentheses.
-pub(crate) fn part_text(
-    relation: &Arc<Relation>,
-    part: &Part,
-    (settings, function): (&Settings, Called<'_>),
-    pretty: bool,
-) -> String {
-    match part {
-        Part::Column(at) => {
-            let table = relation.table();
-            table.map_or_else(String::new, |table| quoted(&table.schema.column(*at).name))
-        }
-        Part::Computed { expr, ty } => {
-            let text = expression_over(relation, expr, *ty, (settings, function), pretty);
-            let is_call = match expr {
-                Expr::Coalesce(_) => true,
-                Expr::Call {
-                    function: Builtin::Scalar(own),
-                    ..
-                } if own.extension().is_some() => true,
-                Expr::Call { function, .. } => {
-                    // An operator's name is its sign, and some functions are written as something else.
-                    let name = function.name();
-                    let named =
-                        name.starts_with(|first: char| first.is_alphabetic() || first == '"');
-                    named && text.starts_with(name)
-                }
-                _ => false,
-            };
-            if is_call { text } else { format!("({text})") }
-        }
     }
 }
 

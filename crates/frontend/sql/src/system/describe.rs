@@ -1,7 +1,7 @@
 //! Objects as the SQL that would make them: what `pg_get_indexdef`, `pg_get_constraintdef` and their like return.
 
 use super::constraints::{self, What};
-use super::deparse::{expression_over, part_text};
+use super::deparse_over::{expression_over, part_text};
 use super::depend::{EXTENSION, FUNCTION};
 use super::names::{is_visible, reg_text};
 use super::view_text::view_text;
@@ -101,17 +101,18 @@ pub(super) fn index_definition(
     let Parts {
         columns: parts,
         predicate,
-    } = Parts::of(relation, index).ok()?;
+    } = Parts::shown(relation, index).ok()?;
     let shown = |own: Scalar| env.function_shown(own);
+    let named = |ty: Type, name: &str| env.name_shown(ty, name);
     let included = index.include.iter().map(|id| column_name(table, *id));
     if column > 0 {
         let keys = parts.iter();
-        let keys = keys.map(|part| part_text(relation, part, (env.forms, &shown), pretty));
+        let keys = keys.map(|part| part_text(relation, part, (env.forms, &shown, &named), pretty));
         let text = keys.chain(included).nth(usize::try_from(column - 1).ok()?);
         return Some(text.unwrap_or_default());
     }
     let columns = index.columns.iter().zip(&parts).map(|(part, own)| {
-        let mut text = part_text(relation, own, (env.forms, &shown), pretty);
+        let mut text = part_text(relation, own, (env.forms, &shown, &named), pretty);
         if let Some(KeyCollation::Said(oid)) = part.collation
             && let Some(collation) = Collation::of(oid)
         {
@@ -163,8 +164,13 @@ pub(super) fn index_definition(
         text.push_str(&format!(" WITH ({})", options.join(", ")));
     }
     if let Some(condition) = &predicate {
-        let condition =
-            expression_over(relation, condition, Type::Bool, (env.forms, &shown), pretty);
+        let condition = expression_over(
+            relation,
+            condition,
+            Type::Bool,
+            (env.forms, &shown, &named),
+            pretty,
+        );
         text.push_str(&format!(" WHERE {condition}"));
     }
     Some(text)

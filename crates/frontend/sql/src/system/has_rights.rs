@@ -25,7 +25,7 @@ pub(super) fn ask(env: &Env<'_>, function: F, arguments: &[Value]) -> Result<Val
     } else {
         2
     };
-    let (role, rest) = subject(env, arguments, least)?;
+    let (role, rest) = subject(env, function, arguments, least)?;
     let object = rest.first().map_or(ValueRef::Null, Value::as_ref);
     let oid = |ty: Type| match object {
         ValueRef::Text(name) => reg(env, ty, name).map(Some),
@@ -227,23 +227,29 @@ fn column_of(relation: &Relation, column: ValueRef<'_>) -> Result<Option<u16>> {
     }
 }
 
-/// The role that a question about rights is for, and the arguments behind it: the session's own if none is named.
-fn subject<'a>(env: &Env<'_>, arguments: &'a [Value], least: usize) -> Result<(Oid, &'a [Value])> {
+/// The role that a question about rights is for, and the arguments behind it: the session's own if none is named. It is 0 for what everybody has, and may be a number that no role
+/// has, which has that.
+fn subject<'a>(
+    env: &Env<'_>,
+    function: F,
+    arguments: &'a [Value],
+    least: usize,
+) -> Result<(Oid, &'a [Value])> {
     if arguments.len() <= least {
         return Ok((env.acting.role, arguments));
     }
     let role = match arguments[0].as_ref() {
-        ValueRef::Text(name) => env.rights.role(name).map(|role| role.oid),
+        // Nobody is a member of everybody, nor the other way round.
+        ValueRef::Text("public") if function != F::HasRole => 0,
+        ValueRef::Text(name) => match env.rights.role(name) {
+            Some(role) => role.oid,
+            None => return Err(no_such(Type::Regrole, name)),
+        },
         other => {
             let oid = other.as_i64().and_then(|oid| Oid::try_from(oid).ok());
-            let found = oid.and_then(|oid| env.rights.role_by_oid(oid));
-            found.map(|role| role.oid)
+            oid.unwrap_or(0)
         }
     };
-    let role = role.ok_or_else(|| {
-        let name = arguments[0].as_ref().as_str().unwrap_or_default();
-        no_such(Type::Regrole, name)
-    })?;
     Ok((role, &arguments[1..]))
 }
 

@@ -17,6 +17,7 @@ mod collations;
 mod comments;
 mod constraints;
 mod deparse;
+mod deparse_over;
 mod depend;
 mod describe;
 mod domains;
@@ -45,10 +46,13 @@ mod uses;
 mod view_text;
 mod zones;
 
-pub(crate) use deparse::{Writer, exact_expression_over, part_text};
+pub(crate) use deparse::Writer;
+pub(crate) use deparse_over::{exact_expression_over, part_text};
 pub(crate) use functions::ask;
 pub(crate) use keywords::keywords;
-pub(crate) use names::{check_place, no_such, parse_reg, parse_reg_in, reg_text, reg_text_in};
+pub(crate) use names::{
+    check_place, no_such, number_in, parse_reg, parse_reg_in, reg_text, reg_text_in,
+};
 pub(crate) use roles::DATABASE_OID;
 pub(crate) use triggers::trigger_oid;
 pub(crate) use types::{function_of, functions_named};

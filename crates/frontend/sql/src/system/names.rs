@@ -79,7 +79,7 @@ fn oid_of(named: Named) -> Oid {
 /// The oid that a text stands for: a number, or a name; `None` if there is nothing of this name.
 ///
 /// # Errors
-/// `42602` for what is no name.
+/// `22003` for a number beyond oids, `42602` for what is no name.
 pub(crate) fn parse_reg(env: &Env<'_>, ty: Type, text: &str) -> Result<Option<Oid>> {
     parse_reg_in(surroundings_of(env, ty), ty, text)
 }
@@ -100,20 +100,35 @@ pub(super) fn surroundings_of<'e>(env: &'e Env<'_>, ty: Type) -> Surroundings<'e
     }
 }
 
-/// The same where no statement runs.
+/// The oid that digits stand for; `None` for a name.
 ///
 /// # Errors
-/// `42602` for what is no name.
+/// `22003`.
+pub(crate) fn number_in(text: &str) -> Result<Option<Oid>> {
+    if text.is_empty() || !text.bytes().all(|byte| byte.is_ascii_digit()) {
+        return Ok(None);
+    }
+    match text.parse() {
+        Ok(oid) => Ok(Some(oid)),
+        Err(_) => {
+            let message = format!("value \"{text}\" is out of range for type oid");
+            Err(SqlError::new(sqlstate::NUMERIC_VALUE_OUT_OF_RANGE, message))
+        }
+    }
+}
+
+/// The oid that a text stands for, where no statement runs.
+///
+/// # Errors
+/// `22003` for a number beyond oids, `42602` for what is no name.
 pub(crate) fn parse_reg_in(around: Surroundings<'_>, ty: Type, text: &str) -> Result<Option<Oid>> {
     if text == "-" {
         return Ok(Some(0));
     }
-    if text.bytes().all(|byte| byte.is_ascii_digit())
-        && let Ok(oid) = text.parse()
-    {
-        return Ok(Some(oid));
+    match number_in(text)? {
+        Some(oid) => Ok(Some(oid)),
+        None => named_in(around, ty, text),
     }
-    named_in(around, ty, text)
 }
 
 /// Who names a relation by its schema has to have the right to look into that. What is no name, or not there, is found out later.

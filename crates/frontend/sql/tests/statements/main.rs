@@ -44,6 +44,7 @@ mod loads;
 mod locks;
 mod looked_into;
 mod loops;
+mod named_oids;
 mod nested;
 mod notices;
 mod numbers;

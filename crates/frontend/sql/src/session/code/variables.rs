@@ -14,7 +14,7 @@ use crate::system::reg_text_in;
 use sqlparser::ast::Statement;
 use std::collections::BTreeSet;
 use std::sync::Arc;
-use vellum_row::{CastContext, Type, Value, cast, cast_between, output};
+use vellum_row::{CastContext, Type, Typmod, Value, cast, cast_between, output};
 
 /// A variable of a block.
 #[derive(Debug)]
@@ -221,7 +221,7 @@ impl Session {
             value if taken && !named => cast(value.as_ref(), ty, typmod, false, forms)?,
             value => {
                 let shown = self.text_in_code(&value, from)?;
-                let read = self.of_text(ty, &shown)?;
+                let read = self.of_text(ty, Typmod::NONE, &shown)?;
                 cast(read.as_ref(), ty, typmod, false, forms)?
             }
         };
