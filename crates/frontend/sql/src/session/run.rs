@@ -554,6 +554,7 @@ impl Session {
             now: open.now,
             transaction: &open.transaction,
             number: &open.number,
+            exporting: open.exporting(),
             explain: self.explaining.as_ref().map(|(told, how)| (told, *how)),
             characteristics: open.characteristics,
             statements: &self.statements,
