@@ -10,6 +10,7 @@
 //!   graveyards, where the follower looks, too.
 //! - I3 Who begins at another transaction's snapshot ([`Manager::begin_at`]) may outlive that one. A pass that has looked at its slot before it began, and at the
 //!   other's after that ended, has missed a snapshot that was open all the time: such passes count for nothing (`slots` I3). It is analytical for the reason of I2.
+//!   Its slot may have run a writer that committed behind that snapshot, the other transaction itself before all: of what stands there under its own slot's number it asks the commit log, as of any other's (`visibility`).
 //!
 //! Concurrency: see `slot` (R2) and `waiters`.
 
@@ -228,12 +229,8 @@ impl Manager {
         words.publish_first(options.class, snapshot);
         // I3: behind that, and before the other one can end.
         self.domain.slots.has_handed_on();
-        Ok(Some(Transaction::new(
-            self.token(slot),
-            options,
-            snapshot,
-            None,
-        )))
+        let begun = Transaction::new(self.token(slot), options, snapshot, None);
+        Ok(Some(begun.inheriting()))
     }
 
     /// Leases a slot for a snapshot that is open elsewhere.

@@ -70,6 +70,29 @@ fn an_exported_snapshot_is_seen_by_who_imports_it_as_long_as_they_like() {
     }
 }
 
+/// Symptom: who had the slot of the transaction that wrote before it exported, and committed since, saw its rows.
+#[test]
+fn regress_importers_in_any_slot_see_nothing_of_what_committed_since() {
+    let database = database();
+    let [mut a, mut b, _] = sessions(&database);
+    a.ok("create table t (n int)");
+    a.ok("begin; insert into t values (1)");
+    let first = a.ok("select pg_export_snapshot()");
+    b.ok(BEGIN);
+    b.ok(&import(&first));
+    let second = b.ok("select pg_export_snapshot()");
+    a.ok("commit");
+    let mut others: Vec<Client> = (4..12)
+        .map(|number| Client::of_session(&database, number))
+        .collect();
+    for other in &mut others {
+        other.ok(BEGIN);
+        other.ok(&import(&second));
+        assert_eq!(other.ok("select count(*) from t"), "0");
+    }
+    assert_eq!(a.ok("select count(*) from t"), "1");
+}
+
 #[test]
 fn what_cannot_import_is_told_why() {
     let database = database();
