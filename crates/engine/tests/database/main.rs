@@ -16,6 +16,7 @@ mod full;
 mod garbage;
 mod given_loads;
 mod joins;
+mod kept_snapshots;
 mod limits;
 mod loads;
 mod log_space;

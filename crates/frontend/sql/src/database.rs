@@ -5,7 +5,9 @@ use crate::error::{Result, SqlError};
 use crate::lock::{AdvisoryLocks, RowLocks, Waits};
 use crate::numbers::Numbers;
 use crate::roles::{self, Role};
-use crate::session::{Activities, Channels, Session, SessionOptions, clock_time, drop_left_behind};
+use crate::session::{
+    Activities, Channels, Exports, Session, SessionOptions, clock_time, drop_left_behind,
+};
 use crate::sqlstate;
 use std::collections::BTreeSet;
 use std::path::PathBuf;
@@ -55,6 +57,8 @@ pub(crate) struct Shared {
     pub advisory: Arc<AdvisoryLocks>,
     /// Numbers of transactions that have asked for one.
     pub numbers: Arc<Numbers>,
+    /// Snapshots that others may begin at.
+    pub exports: Arc<Exports>,
     /// What sessions are doing.
     pub activities: Arc<Activities>,
     /// Who listens to what.
@@ -146,6 +150,7 @@ impl Shared {
             gates: GatesByOid::default(),
             oids: Oids::default(),
             numbers: Arc::new(Numbers::new(engine.clone())),
+            exports: Arc::default(),
             waits: Arc::new(waits),
             locks,
             advisory,

@@ -8,6 +8,9 @@
 //!   until it has ended, so whatever a pass concludes that misses the follower's is right for the leader's, and so for it.
 //!   It is analytical, whatever the leader is: a leader that is promoted meanwhile has what it sees moved to
 //!   graveyards, where the follower looks, too.
+//! - I3 Who begins at another transaction's snapshot ([`Manager::begin_at`]) may outlive that one. A pass that has looked at its slot before it began, and at the
+//!   other's after that ended, has missed a snapshot that was open all the time: such passes count for nothing (`slots` I3). It is analytical for the reason of I2.
+//!   Its slot may have run a writer that committed behind that snapshot, the other transaction itself before all: of what stands there under its own slot's number it asks the commit log, as of any other's (`visibility`).
 //!
 //! Concurrency: see `slot` (R2) and `waiters`.
 
@@ -185,16 +188,13 @@ impl Manager {
     ) -> Result<Option<Transaction>, TransactionError> {
         // Counted until the follower has published: the leader's snapshot is not withdrawn before that.
         let operation = leader.transaction().operation()?;
-        if self.domain.protocol() != Protocol::Osic {
-            return Ok(None);
-        }
         let options = Options {
             isolation: Isolation::Snapshot,
             durability: Durability::Async,
             read_only: true,
             class: Class::Olap,
         };
-        let Some(slot) = self.domain.slots.take(options.class, last_slot::get()) else {
+        let Some(slot) = self.take_for_snapshot() else {
             return Ok(None);
         };
         let snapshot = leader.snapshot();
@@ -202,6 +202,43 @@ impl Manager {
         words.publish_first(options.class, snapshot);
         let follower = Transaction::new(self.token(slot), options, snapshot, None);
         Ok(Some(follower.following(operation.transaction(), command)))
+    }
+
+    /// Begins a transaction at the current snapshot of another one, by whichever thread. It sees what was committed before that, and nothing of what the other
+    /// one writes; it may write itself, and end after the other one. It is analytical, whatever the options say. None if no slot is free, or where
+    /// commits become visible by another protocol than the product's.
+    ///
+    /// # Errors
+    /// [`TransactionError::SnapshotTooOld`] of the other one.
+    pub fn begin_at(
+        &self,
+        other: &Transaction,
+        options: Options,
+    ) -> Result<Option<Transaction>, TransactionError> {
+        let options = Options {
+            class: Class::Olap,
+            ..options
+        };
+        // Counted until the snapshot is published here, too: it is not withdrawn before that.
+        let _operation = other.operation()?;
+        let Some(slot) = self.take_for_snapshot() else {
+            return Ok(None);
+        };
+        let snapshot = other.snapshot();
+        let words = &self.domain.slot(slot).words;
+        words.publish_first(options.class, snapshot);
+        // I3: behind that, and before the other one can end.
+        self.domain.slots.has_handed_on();
+        let begun = Transaction::new(self.token(slot), options, snapshot, None);
+        Ok(Some(begun.inheriting()))
+    }
+
+    /// Leases a slot for a snapshot that is open elsewhere.
+    fn take_for_snapshot(&self) -> Option<SlotId> {
+        if self.domain.protocol() != Protocol::Osic {
+            return None;
+        }
+        self.domain.slots.take(Class::Olap, last_slot::get())
     }
 
     /// Begins a transaction when a slot is free: for callers that must not block.

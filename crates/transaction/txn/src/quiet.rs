@@ -19,7 +19,7 @@
 //! - Q5 One pass at a time sets bits, and goes by them; who collects a list of all snapshots looks at all slots.
 //!
 //! A follower publishes its leader's snapshot, which is older than the clock: a pass may find the follower's slot idle, and goes by the leader's bit, as that has the snapshot
-//! until the follower has ended (`begin` I2).
+//! until the follower has ended (`begin` I2). So does who begins at another's snapshot, which may end first: a pass meanwhile counts for nothing (`slots` I3).
 //!
 //! Concurrency: bits belong to the Dekker pair of `slot`: read (SeqCst) after the clock; set (SeqCst) before the words are looked at; taken away (SeqCst) after the word says
 //! BUSY and before the clock is read. Unpublishing and taking away are ordered for who sets the bit after that, as both change it.

@@ -8,8 +8,7 @@
 //! - I3 A pass during which snapshots were withdrawn counts for nothing, and looks at all slots again. Interleaving otherwise: a pass
 //!   finds slot F free; the transaction in slot L, behind it, has a follower begin there, with its old snapshot, and is withdrawn; the
 //!   pass finds nothing in L: it has missed a snapshot that was open all the time. (Who goes by ending takes its followers
-//!   with it before: `begin` I2.)
-//!
+//!   with it before: `begin` I2.) The same holds of a pass during which a snapshot was handed on to a transaction that may outlive the one that had it (`begin` I3).
 //! - I4 Slots below `ever` are those that were ever open. What ran in one may have left garbage there, closed or not.
 //! - I5 Of slots that are all closed or taken, no waiter for one is left asleep: who closes a slot holds `opening`, and so does who opens one.
 //!   Interleaving otherwise: a slot is given back and closed while a waiter looks past it; the waiter finds nothing to open, since the count of open
@@ -20,7 +19,9 @@
 //!
 //! Concurrency: the bits and `ever` belong to the Dekker pair of `slot`: set (SeqCst) before the state word
 //! is taken, read (SeqCst) after the clock. I3: a withdrawal is counted as begun before the word says so, and as done after; a pass reads
-//! the second count before the first slot, and the first one behind the last slot: equal, if none was under way in between.
+//! the second count before the first slot, and the first one behind the last slot: equal, if none was under way in between. A snapshot that is handed on
+//! is counted as both between its publishing by the second slot and its end in the first: a pass that finds it gone there finds the count of begun raised; one that finds it done before it looks
+//! at the first slot finds the second slot running.
 
 use crate::active::ActiveSnapshots;
 use crate::clock::Clock;
@@ -81,7 +82,7 @@ pub(crate) struct Slots {
     promotions: AtomicU64,
     /// Writers that go on without their snapshots. Counted before these go.
     withdrawn_writers: AtomicUsize,
-    /// Withdrawals (also in vain) that began, and that are done (I3).
+    /// Withdrawals (also in vain) that began, and that are done; and snapshots that were handed on (I3).
     withdrawals_begun: AtomicU64,
     withdrawals_done: AtomicU64,
     pub(crate) waiters: Waiters,
@@ -354,12 +355,20 @@ impl Slots {
         withdrawal
     }
 
+    /// Counts a snapshot that a second slot holds now, which may keep it for longer than the first one (I3). Before the first one can end.
+    pub(crate) fn has_handed_on(&self) {
+        // Relaxed: the release of the first slot's end, which comes later, publishes it to who finds that.
+        self.withdrawals_begun.fetch_add(1, Ordering::Relaxed);
+        // Release pairs with the acquire in `withdrawals_done`: who counts it as done finds the second slot's snapshot.
+        self.withdrawals_done.fetch_add(1, Ordering::Release);
+    }
+
     /// What a pass asks before it looks at the first slot, for `is_whole`.
     fn withdrawals_done(&self) -> u64 {
         self.withdrawals_done.load(Ordering::Acquire)
     }
 
-    /// True if nobody withdrew snapshots since `withdrawals_done` gave `before` (I3).
+    /// True if nobody withdrew snapshots, or handed one on, since `withdrawals_done` gave `before` (I3).
     fn is_whole(&self, before: u64) -> bool {
         // Relaxed: the looks at the slots before it acquire.
         self.withdrawals_begun.load(Ordering::Relaxed) == before

@@ -69,6 +69,8 @@ pub struct Transaction {
     touched: Cell<Touched>,
     /// Slot and stamp of the transaction whose snapshot and writes this one reads ([`Manager::follow`](crate::Manager::follow)).
     leader: Option<(SlotId, Timestamp)>,
+    /// Its snapshot was drawn before it had its slot, or its leader's was ([`Manager::begin_at`](crate::Manager::begin_at)).
+    inherits: bool,
     pub(crate) ended: bool,
 }
 
@@ -97,6 +99,7 @@ impl Transaction {
             policy,
             touched: Cell::default(),
             leader: None,
+            inherits: false,
             ended: false,
         }
     }
@@ -105,7 +108,14 @@ impl Transaction {
     pub(crate) fn following(mut self, leader: &Self, command: u32) -> Self {
         debug_assert!(self.options.read_only && leader.is_open(self.snapshot()));
         self.leader = Some(leader.seen_as());
+        self.inherits = leader.inherits;
         self.next_command = Cell::new(command.into());
+        self
+    }
+
+    /// One whose snapshot was drawn before it had its slot.
+    pub(crate) fn inheriting(mut self) -> Self {
+        self.inherits = true;
         self
     }
 
@@ -391,6 +401,7 @@ impl Transaction {
             stamp,
             snapshot,
             command: reading_command,
+            inherits: self.inherits,
         };
         let domain = self.domain();
         if let Some(policy) = &self.policy

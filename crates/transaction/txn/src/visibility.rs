@@ -64,6 +64,8 @@ pub(crate) struct Reader {
     pub(crate) snapshot: Timestamp,
     /// The statement that reads.
     pub(crate) command: u32,
+    /// Its slot may have run others since its snapshot was drawn (`begin` I3).
+    pub(crate) inherits: bool,
 }
 
 /// The part of the rule that needs no look at the writer: `None` where that is needed.
@@ -82,7 +84,9 @@ pub(crate) fn decide_alone(
         // undo: what is not the reader's own was committed before the reader began.
         // So its stamp is below the snapshot; one that is not stands in bytes that nobody wrote, and nobody committed it.
         if version.stamp != reader.stamp {
-            return Some(version.stamp < reader.snapshot);
+            let is_older = version.stamp < reader.snapshot;
+            // Of a snapshot that was another's before, it may have been committed since: as of any other slot's.
+            return (!is_older || !reader.inherits).then_some(is_older);
         }
         return Some(version.command < reader.command || planted::has(Bug::OwnCommandSeen));
     }

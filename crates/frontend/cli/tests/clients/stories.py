@@ -54,6 +54,7 @@ class Stage:
         self.names = {session.pid: name for name, session in self.sessions.items()}
         self.watch = psycopg.connect(autocommit=True)
         self.waiting = {}
+        self.snapshot = "no snapshot"
 
     def blockers(self, session):
         """Names of those that a session waits for."""
@@ -93,12 +94,15 @@ class Stage:
         if to_its_end:
             # Whoever closes the circle finds it, and nobody before.
             session.conn.execute("set deadlock_timeout = '10ms'")
-        session.start(statement)
+        session.start(statement.replace("{snapshot}", self.snapshot))
         if to_its_end:
             session.done.wait()
         blockers = self.settle(session)
         if blockers is None:
-            print(f"  {name}: {statement} -> {session.result}", flush=True)
+            if statement == "select pg_export_snapshot()":
+                self.snapshot = session.result.split("'")[1]
+            result = session.result.replace(self.snapshot, "{snapshot}")
+            print(f"  {name}: {statement} -> {result}", flush=True)
         else:
             self.waiting[name] = blockers
             print(f"  {name}: {statement} -> waits for {', '.join(blockers)}", flush=True)

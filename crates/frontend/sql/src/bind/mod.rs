@@ -177,18 +177,34 @@ pub(crate) struct ParamCast {
 pub(crate) enum Reader {
     /// Nobody's are asked for: of what stands for a relation that is no view.
     Anyone,
-    /// Who runs the statement: of a view with `security_invoker`.
-    User,
-    /// Who owns the view.
-    Owner(Oid),
+    /// Whom the view says.
+    View(Lender),
+}
+
+/// A view that says whose rights count for what it reads and writes.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Lender {
+    pub view: Oid,
+    /// Who owns it in an image; `None`: who runs the statement, of a view with `security_invoker`.
+    pub owner: Option<Oid>,
+}
+
+impl Lender {
+    /// What a view says.
+    pub fn of(view: &Relation) -> Self {
+        let invoker = matches!(&view.kind, Kind::View(own) if own.is_invoker());
+        Self {
+            view: view.oid,
+            owner: (!invoker).then_some(view.owner),
+        }
+    }
 }
 
 impl Reader {
     /// Of what a relation's query reads.
     pub fn of(relation: &Relation) -> Self {
         match &relation.kind {
-            Kind::View(view) if view.is_invoker() => Self::User,
-            Kind::View(_) => Self::Owner(relation.owner),
+            Kind::View(_) => Self::View(Lender::of(relation)),
             _ => Self::Anyone,
         }
     }
@@ -238,7 +254,7 @@ pub(crate) struct Binder<'c> {
     /// The columns of these that they are needed for: each by its number, 0 for all of the relation.
     pub column_uses: Vec<(Oid, Rights, u16)>,
     /// The same of what views read and are written through: with the role that has to have the right, if that is not the user.
-    pub lent: Vec<(Oid, Rights, Option<Oid>)>,
+    pub lent: Vec<(Oid, Rights, Lender)>,
     /// Whose rights count in the view that is being read.
     pub reader: Reader,
     /// What literals of the list that is bound next are read as: the columns that INSERT puts them into.
@@ -439,17 +455,14 @@ impl<'c> Binder<'c> {
             }
             return;
         }
-        let owner = match &self.reader {
-            Reader::Anyone => return,
-            Reader::User => None,
-            Reader::Owner(owner) => Some(*owner),
-        };
-        self.uses_as(relation, right, owner);
+        if let Reader::View(lender) = self.reader {
+            self.uses_as(relation, right, lender);
+        }
     }
 
-    /// Notes that a relation is used in a view, by the right of a role, or of the user.
-    pub fn uses_as(&mut self, relation: &Relation, right: Rights, owner: Option<Oid>) {
-        let access = (relation.oid, right, owner);
+    /// Notes that a relation is used in a view, by the right of whom that says.
+    pub fn uses_as(&mut self, relation: &Relation, right: Rights, lender: Lender) {
+        let access = (relation.oid, right, lender);
         if !self.lent.contains(&access) {
             self.lent.push(access);
         }

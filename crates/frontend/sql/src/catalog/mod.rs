@@ -637,8 +637,11 @@ impl Catalog {
         }
     }
 
-    /// Whether a role may look into a schema, or make something in it. Everybody may look into those that a database comes with.
+    /// Whether a role may look into a schema, or make something in it, by the rights on it in this image, whichever one it is from; one that is not here has those that were on
+    /// it there. Everybody may look into those that a database comes with.
     pub fn allows_in_schema(&self, role: Oid, namespace: &Namespace, create: bool) -> bool {
+        let here = self.namespace_by_oid(namespace.oid);
+        let namespace = here.map_or(namespace, |here| here);
         let right = if create {
             Rights::CREATE
         } else {

@@ -46,6 +46,7 @@ pub(crate) enum CatalogFunction {
     EmptyText,
     EncodingName,
     EncodingNumber,
+    ExportSnapshot,
     Expression,
     FileNode,
     FilePath,
@@ -244,7 +245,7 @@ pub(super) const fn entry(
 use CatalogFunction as F;
 
 #[rustfmt::skip]
-static FUNCTIONS: [CatalogEntry; 153] = [
+static FUNCTIONS: [CatalogEntry; 154] = [
     entry(1081, "format_type", "oid int4", "text", F::FormatType),
     entry(1349, "oidvectortypes", "oidvector", "text", F::TypesOf),
     entry(1716, "pg_get_expr", "pg_node_tree oid", "text", F::Expression),
@@ -349,6 +350,7 @@ static FUNCTIONS: [CatalogEntry; 153] = [
     entry(5059, "pg_current_xact_id", "", "xid8", F::TransactionNumber { only_drawn: false, old: false }),
     entry(5060, "pg_current_xact_id_if_assigned", "", "xid8", F::TransactionNumber { only_drawn: true, old: false }),
     entry(5061, "pg_current_snapshot", "", "pg_snapshot", F::TransactionSnapshot { old: false }),
+    entry(3809, "pg_export_snapshot", "", "text", F::ExportSnapshot),
     entry(5066, "pg_xact_status", "xid8", "text", F::TransactionStatus { old: false }),
     entry(2943, "txid_current", "", "int8", F::TransactionNumber { only_drawn: false, old: true }),
     entry(3348, "txid_current_if_assigned", "", "int8", F::TransactionNumber { only_drawn: true, old: true }),
@@ -461,6 +463,7 @@ impl CatalogFunction {
             self,
             Self::CancelBackend
                 | Self::Backup
+                | Self::ExportSnapshot
                 | Self::Sleep
                 | Self::SleepFor
                 | Self::SleepUntil

@@ -8,7 +8,7 @@ use super::infix::{self, closing, goes_on};
 use super::{commands, domains, extensions, rows, sequences, subscripts, typed, types};
 use sqlparser::ast::{
     BinaryOperator, ColumnOption, DescribeAlias, Expr, Ident, Interval, KeyOrIndexDisplay,
-    NullsDistinctOption, ObjectNamePart, Statement, UnaryOperator, UniqueConstraint, Value,
+    NullsDistinctOption, ObjectNamePart, Set, Statement, UnaryOperator, UniqueConstraint, Value,
 };
 use sqlparser::dialect::{Dialect, PostgreSqlDialect, Precedence};
 use sqlparser::keywords::Keyword;
@@ -161,6 +161,27 @@ fn explain_of_query(parser: &mut Parser<'_>) -> Option<Result<Statement, ParserE
         statement: Box::new(Statement::Query(query)),
         format: None,
         options: None,
+    }))
+}
+
+/// SET LOCAL TRANSACTION SNAPSHOT, which PostgreSQL reads and refuses: carried as a snapshot that is said of the session. (The parser forgets the LOCAL.)
+fn local_snapshot(parser: &mut Parser<'_>) -> Option<Result<Statement, ParserError>> {
+    let words = [
+        Keyword::SET,
+        Keyword::LOCAL,
+        Keyword::TRANSACTION,
+        Keyword::SNAPSHOT,
+    ];
+    if !parser.parse_keywords(&words) {
+        return None;
+    }
+    Some(parser.parse_value().map(|identifier| {
+        Set::SetTransaction {
+            modes: Vec::new(),
+            snapshot: Some(identifier),
+            session: true,
+        }
+        .into()
     }))
 }
 
@@ -335,6 +356,7 @@ impl Dialect for Bounded {
     /// Statements that the parser does not know.
     fn parse_statement(&self, parser: &mut Parser<'_>) -> Option<Result<Statement, ParserError>> {
         let own = explain_of_query(parser).or_else(|| commands::statement(parser));
+        let own = own.or_else(|| local_snapshot(parser));
         let own = own.or_else(|| types::statement(parser));
         let own = own.or_else(|| domains::statement(parser));
         let own = own.or_else(|| extensions::statement(parser));

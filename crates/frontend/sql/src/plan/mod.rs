@@ -69,7 +69,7 @@ pub(crate) use set_function::{SetCall, SetFunction};
 pub(crate) use updatable::Changes;
 pub(crate) use writing::{NamesOfWith, Writing, writes_in_with};
 
-use crate::bind::{Binder, ParamCast, Variable};
+use crate::bind::{Binder, Lender, ParamCast, Variable};
 use crate::catalog::{Catalog, Oid, Version};
 use crate::error::Result;
 use crate::expr::{Expr, RowType};
@@ -106,8 +106,8 @@ pub(crate) struct Program {
     pub accesses: Vec<(Oid, Rights)>,
     /// The columns of these that they are needed for; 0 for all of the relation.
     pub column_uses: Vec<(Oid, Rights, u16)>,
-    /// What views in it use, with the roles whose rights count for that; `None`: the user's.
-    pub lent: Vec<(Oid, Rights, Option<Oid>)>,
+    /// What views in it use, with the view that says whose rights count for that.
+    pub lent: Vec<(Oid, Rights, Lender)>,
     /// Schemas that its constants name.
     pub looks_into: Vec<Oid>,
     /// C1: what it was compiled for.

@@ -8,8 +8,8 @@
 
 use super::updatable::{Level, NO_COLUMNS};
 use super::{Rules, conjuncts};
-use crate::bind::{Binder, Joined, JoinedColumn, Scope, ScopeTable, folded};
-use crate::catalog::{CheckOption, Kind, Oid, Relation, View};
+use crate::bind::{Binder, Joined, JoinedColumn, Lender, Scope, ScopeTable, folded};
+use crate::catalog::{CheckOption, Kind, Relation, View};
 use crate::error::{Result, SqlError};
 use crate::expr::Expr;
 use crate::roles::Rights;
@@ -194,12 +194,6 @@ pub(super) fn view_of(relation: &Relation) -> Option<&View> {
     }
 }
 
-/// Whose rights count below a view: its owner's, unless it says that the user's do.
-fn owner_of(view: &Relation) -> Option<Oid> {
-    let invoker = view_of(view).is_some_and(View::is_invoker);
-    (!invoker).then_some(view.owner)
-}
-
 /// `42601`: as it is said of a table's column that two of a view's are.
 #[cold]
 pub(super) fn assigned_twice(name: &str) -> SqlError {
@@ -249,8 +243,7 @@ impl Binder<'_> {
     pub(super) fn goal_wants(&mut self, goal: &Goal, right: Rights) {
         self.uses(&goal.named, right);
         for level in &goal.levels {
-            let owner = owner_of(&level.view);
-            self.uses_as(&level.below, right, owner);
+            self.uses_as(&level.below, right, Lender::of(&level.view));
         }
     }
 

@@ -3,7 +3,6 @@
 //! A text of several statements, and a pipeline, are a transaction that nobody has begun: BEGIN among them makes a block of it, with what they have done
 //! so far, and SET TRANSACTION says of it what it says of a block.
 
-use super::channels::Saying;
 use super::setting_value;
 use super::transaction::{Beginner, Characteristics, Open, no_serializable};
 use super::{Session, TransactionStatus};
@@ -95,12 +94,7 @@ impl Session {
             return Ok(());
         }
         // Nothing has happened in it: another one instead.
-        let mut saying = Saying::default();
-        if let Some(mut open) = self.open.take() {
-            // LISTEN and NOTIFY take no snapshot, and stay said.
-            saying = std::mem::take(&mut open.saying);
-            open.roll_back(&self.shared);
-        }
+        let saying = self.give_up_unused();
         let mut open = self.begun(wanted)?;
         open.saying = saying;
         self.open = Some(open);

@@ -374,14 +374,22 @@ impl Session {
                 let value = Some(charset_name.value.as_str());
                 self.change_setting("client_encoding", value, false, sink)?;
             }
-            ast::Set::SetTransaction { modes, session, .. } => {
-                if *session {
-                    self.set_defaults(modes)?;
-                } else {
+            ast::Set::SetTransaction {
+                modes,
+                snapshot,
+                session,
+            } => match snapshot {
+                None if *session => self.set_defaults(modes)?,
+                Some(_) if *session => return Err(local_snapshot()),
+                None => {
                     self.warn_outside_block("SET TRANSACTION", sink)?;
                     self.set_modes(|own| with_modes(own, modes))?;
                 }
-            }
+                Some(identifier) => {
+                    self.warn_outside_block("SET TRANSACTION", sink)?;
+                    self.import_snapshot(identifier)?;
+                }
+            },
             other => return Err(SqlError::unsupported(format!("SET {other}"))),
         }
         Ok(CommandTag::plain("SET"))
@@ -735,6 +743,13 @@ pub(super) fn setting_text(name: &str, values: &[ast::Expr]) -> Result<Option<St
         });
     }
     Ok(Some(texts.join(", ")))
+}
+
+/// `0A000`.
+#[cold]
+fn local_snapshot() -> SqlError {
+    let text = "SET LOCAL TRANSACTION SNAPSHOT is not implemented";
+    SqlError::new(sqlstate::FEATURE_NOT_SUPPORTED, text)
 }
 
 /// A statement that is named and is EXECUTE might name itself.

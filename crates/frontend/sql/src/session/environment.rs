@@ -1,6 +1,7 @@
 //! What expressions ask of their session.
 
 use super::cursor::Cursors;
+use super::exports::Exporting;
 use super::identity::Acting;
 use super::portals::Portals;
 use super::randomness::Randomness;
@@ -75,6 +76,8 @@ pub(crate) struct Env<'s> {
     pub transaction: &'s Transaction,
     /// The number that the transaction tells of itself, if it has one.
     pub number: &'s OwnNumber,
+    /// What it exports.
+    pub exporting: Exporting<'s>,
     /// Where the steps of queries are told.
     pub explain: Option<(&'s RefCell<Vec<String>>, Explain)>,
     /// How the transaction was begun.
@@ -145,6 +148,7 @@ impl Asked<'_> {
             now: open.now,
             transaction: &open.transaction,
             number: &open.number,
+            exporting: open.exporting(),
             explain: None,
             characteristics: open.characteristics,
             statements: self.statements,

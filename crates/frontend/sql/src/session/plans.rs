@@ -26,6 +26,9 @@ pub(super) enum Known {
     Ready(Arc<Prepared>),
 }
 
+/// What a search path is found for: versions of the image that has the schemas, and of that which tells who may look into them.
+pub(super) type PathOf = (Version, Version);
+
 #[derive(Debug, Default)]
 pub(super) struct Plans {
     /// Without types.
@@ -33,8 +36,8 @@ pub(super) struct Plans {
     /// By text, a zero, and the types.
     typed: HashMap<Box<[u8]>, Known>,
     key: Vec<u8>,
-    /// The schemas that names are looked up in, for a version of the catalog.
-    path: RefCell<Option<(Version, Arc<[Oid]>)>>,
+    /// The schemas that names are looked up in, for versions of the catalog.
+    path: RefCell<Option<(PathOf, Arc<[Oid]>)>>,
     /// How often these were others than before, and what they were last (PL3).
     last_path: RefCell<(u64, Arc<[Oid]>)>,
     /// Whether the session's role may do everything, in a version of the catalog.
@@ -62,10 +65,10 @@ impl Plans {
         }
     }
 
-    /// The search path for a version of the catalog, found if it is not known.
-    pub fn path(&self, version: Version, find: impl FnOnce() -> Arc<[Oid]>) -> Arc<[Oid]> {
+    /// The search path for versions of the catalog, found if it is not known.
+    pub fn path(&self, of: PathOf, find: impl FnOnce() -> Arc<[Oid]>) -> Arc<[Oid]> {
         if let Some((known, path)) = &*self.path.borrow()
-            && *known == version
+            && *known == of
         {
             return path.clone();
         }
@@ -74,15 +77,15 @@ impl Plans {
         if last.1 != found {
             *last = (last.0 + 1, found.clone());
         }
-        *self.path.borrow_mut() = Some((version, found.clone()));
+        *self.path.borrow_mut() = Some((of, found.clone()));
         found
     }
 
     /// A number that is another one whenever the search path has become another one.
-    pub fn path_number(&self, version: Version, find: impl FnOnce() -> Arc<[Oid]>) -> u64 {
+    pub fn path_number(&self, of: PathOf, find: impl FnOnce() -> Arc<[Oid]>) -> u64 {
         let known = self.path.borrow().as_ref().map(|(known, _)| *known);
-        if known != Some(version) {
-            self.path(version, find);
+        if known != Some(of) {
+            self.path(of, find);
         }
         self.last_path.borrow().0
     }

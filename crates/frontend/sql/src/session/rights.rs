@@ -3,6 +3,7 @@
 //! Invariants: R1: rights are those of when the statement begins, whatever the snapshot (`Open::rights`): who has lost one has lost it in transactions that are open, too.
 
 use super::Session;
+use crate::bind::Lender;
 use crate::catalog::{Catalog, Kind, Oid, Relation};
 use crate::error::{Result, SqlError};
 use crate::plan::Program;
@@ -18,8 +19,11 @@ impl Session {
             let rights = self.rights();
             rights.check_look(self.acting().role, self.image(), Some(*schema))?;
         }
-        for (oid, right, owner) in &program.lent {
-            let role = owner.unwrap_or(self.acting().role);
+        for (oid, right, lender) in &program.lent {
+            // What it says now (R1); one that others have dropped, what it said.
+            let view = self.rights().relation(lender.view);
+            let now = view.map_or(*lender, |view| Lender::of(view));
+            let role = now.owner.unwrap_or(self.acting().role);
             // Which columns a view reads is not noted.
             self.check_right(role, (*oid, *right), None)?;
         }

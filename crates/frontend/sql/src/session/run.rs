@@ -4,6 +4,7 @@
 use super::encode::{encode, format_of, special_columns};
 use super::environment::Env;
 use super::pieces::{Piece, Rest};
+use super::plans::PathOf;
 use super::row_store::RowStore;
 use super::{Session, TransactionStatus, Waiting, gone};
 use crate::catalog::{Catalog, Mode, Oid, PG_CATALOG, Version};
@@ -229,8 +230,13 @@ impl Session {
 
     /// Oids of the schemas that names are looked up in.
     pub(super) fn search_path(&self) -> Arc<[Oid]> {
-        let version = self.image().version(self.temporary.namespace);
-        self.plans.path(version, || self.find_search_path())
+        let of = self.path_of(self.image().version(self.temporary.namespace));
+        self.plans.path(of, || self.find_search_path())
+    }
+
+    /// What the search path is found for: rights are of now, whatever the version of the image.
+    fn path_of(&self, version: Version) -> PathOf {
+        (version, self.rights().version(self.temporary.namespace))
     }
 
     fn find_search_path(&self) -> Arc<[Oid]> {
@@ -319,7 +325,8 @@ impl Session {
     /// What tells whether names still mean what they did: the catalog's version, and the number of the search path.
     fn names_now(&self) -> (Version, u64) {
         let version = self.image().version(self.temporary.namespace);
-        let path = self.plans.path_number(version, || self.find_search_path());
+        let of = self.path_of(version);
+        let path = self.plans.path_number(of, || self.find_search_path());
         (version, path)
     }
 
@@ -554,6 +561,7 @@ impl Session {
             now: open.now,
             transaction: &open.transaction,
             number: &open.number,
+            exporting: open.exporting(),
             explain: self.explaining.as_ref().map(|(told, how)| (told, *how)),
             characteristics: open.characteristics,
             statements: &self.statements,

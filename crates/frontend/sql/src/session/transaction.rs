@@ -9,6 +9,7 @@
 //! nothing, because the image is read from the engine's rows at the next open.
 
 use super::activity::Activity;
+use super::exports::{Exported, Exporting, OwnExports};
 use super::{Saying, Waiting, forgotten};
 use crate::catalog::{Catalog, Change, Gate, Gated, Mode, Next, Oid, Store};
 use crate::database::Shared;
@@ -47,6 +48,20 @@ impl Characteristics {
     }
 }
 
+impl Characteristics {
+    /// What its transaction of the engine is begun with.
+    fn options(self) -> TransactionOptions {
+        let durability = match self.asynchronous {
+            true => Durability::Async,
+            false => Durability::Sync,
+        };
+        TransactionOptions::default()
+            .isolation(Isolation::Statement)
+            .durability(durability)
+            .read_only(self.read_only)
+    }
+}
+
 /// An open transaction.
 #[derive(Debug)]
 pub(crate) struct Open {
@@ -67,6 +82,10 @@ pub(crate) struct Open {
     /// The number and the image that tell who may do what, if they are not those that it works with: its snapshot stays, rights do not.
     rights: Option<(u64, Arc<Catalog>)>,
     changes: Vec<Change>,
+    /// The number and the image of its snapshot without its changes, if it has made any.
+    unchanged: Option<(u64, Arc<Catalog>)>,
+    /// The snapshots that it has exported.
+    exports: OwnExports,
     savepoints: Vec<Mark>,
     pub characteristics: Characteristics,
     /// `now()`.
@@ -221,21 +240,52 @@ impl Open {
         known: &mut (u64, Arc<Catalog>),
         characteristics: Characteristics,
     ) -> Result<Box<Self>> {
-        let durability = if characteristics.asynchronous {
-            Durability::Async
-        } else {
-            Durability::Sync
-        };
-        let options = TransactionOptions::default()
-            .isolation(Isolation::Statement)
-            .durability(durability)
-            .read_only(characteristics.read_only);
+        let options = characteristics.options();
         let begin = || match &session {
             Some(session) => session.lease(shared, options),
             None => Ok(shared.engine.begin_with(options)?),
         };
         let transaction = shared.catalog.with_snapshot(known, begin)?;
         let session = session.map(|session| session.activity);
+        Ok(Self::of(
+            shared,
+            session,
+            transaction,
+            known.clone(),
+            characteristics,
+        ))
+    }
+
+    /// Begins at an exported snapshot.
+    ///
+    /// # Errors
+    /// `53300` if all slots are taken; `72000` if the snapshot was withdrawn.
+    pub fn begin_at(
+        shared: &Shared,
+        session: Beginner<'_>,
+        exported: &Exported,
+        characteristics: Characteristics,
+    ) -> Result<Box<Self>> {
+        let options = characteristics.options();
+        let options = options.leaves_reserved(!session.superuser);
+        let transaction = shared.engine.begin_at(&exported.kept, options)?;
+        let catalog = exported.catalog.clone();
+        Ok(Self::of(
+            shared,
+            Some(session.activity),
+            transaction,
+            catalog,
+            characteristics,
+        ))
+    }
+
+    fn of(
+        shared: &Shared,
+        session: Option<&Arc<Activity>>,
+        transaction: Transaction,
+        catalog: (u64, Arc<Catalog>),
+        characteristics: Characteristics,
+    ) -> Box<Self> {
         let held = HeldLocks::new(shared.locks.clone(), shared.waits.clone(), transaction.id());
         let now = clock_time();
         if let Some(session) = session {
@@ -244,7 +294,7 @@ impl Open {
         let number = session.map_or(0, |session| session.number);
         let advisory = HeldAdvisory::new(shared.advisory.clone(), number, transaction.id());
         // Too large to be moved from hand to hand, for each statement.
-        Ok(Box::new(Self {
+        Box::new(Self {
             transaction,
             number: OwnNumber::default(),
             gates: Gates {
@@ -256,15 +306,28 @@ impl Open {
             advisory,
             saying: Saying::default(),
             deferred: RefCell::default(),
-            catalog: known.clone(),
+            catalog,
             rights: None,
             changes: Vec::new(),
+            unchanged: None,
+            exports: OwnExports::default(),
             savepoints: Vec::new(),
             characteristics,
             now,
             used: false,
             begun_before: false,
-        }))
+        })
+    }
+
+    /// What `pg_export_snapshot` exports.
+    pub fn exporting(&self) -> Exporting<'_> {
+        let unchanged = self.unchanged.as_ref().filter(|_| self.has_changes());
+        Exporting {
+            transaction: &self.transaction,
+            own: &self.exports,
+            catalog: unchanged.unwrap_or(&self.catalog),
+            within: self.has_savepoints(),
+        }
     }
 
     /// A statement starts.
@@ -289,6 +352,7 @@ impl Open {
                 // What it has changed itself goes on top of what others have committed since: gates, and conflicts of the catalog's rows, have
                 // kept these from the same relations.
                 let version = shared.catalog.draw_version();
+                self.unchanged = Some(newest.clone());
                 newest.1 = Arc::new(newest.1.with_all(&self.changes, version));
                 self.catalog = newest;
             }
@@ -529,6 +593,9 @@ impl Open {
             return Err(SqlError::internal(message));
         }
         Store::write(&self.transaction, &self.catalog.1, &change)?;
+        if self.changes.is_empty() {
+            self.unchanged = Some(self.catalog.clone());
+        }
         // No published image has this number: the next refresh would replace it, and is not asked for.
         self.catalog.1 = Arc::new(next);
         if let Some((_, rights)) = &mut self.rights {

@@ -252,6 +252,7 @@ pub(crate) fn ask(env: &Env<'_>, function: F, arguments: &[Value]) -> Result<Val
             let snapshot = env.shared.numbers.snapshot(env.transaction)?;
             Value::text(snapshot.to_string())
         }
+        F::ExportSnapshot => Value::text(env.exporting.export(env.shared, env.session)?),
         F::TransactionStatus { .. } => match value(0).as_i64() {
             Some(number) => {
                 let number = u64::try_from(number).unwrap_or(u64::MAX);

@@ -23,6 +23,7 @@ mod drops;
 mod enums;
 mod exists;
 mod explained;
+mod exports;
 mod extensions;
 mod filled;
 mod foreign;

@@ -213,3 +213,117 @@ fn regress_a_label_that_others_have_come_to_say_is_not_called_otherwise() {
         b.ok("select 'z'::mood");
     }
 }
+
+/// Symptom: what was found of the path for the snapshot was looked up by the rights of then.
+#[test]
+fn regress_the_search_path_goes_by_rights_of_now() {
+    let database = database();
+    let mut a = Client::of(&database);
+    for text in [
+        "create schema s1",
+        "create schema s2",
+        "create table s1.t as select 1 as n",
+        "create table s2.t as select 2 as n",
+        "create role ann login",
+        "grant usage on schema s1, s2 to ann",
+        "grant select on s1.t, s2.t to ann",
+    ] {
+        a.ok(text);
+    }
+    let mut b = Client::of_user(&database, "ann");
+    b.ok("set search_path = s1, s2");
+    b.ok("prepare q as select n from t");
+    for (change, path) in [
+        ("revoke usage on schema s1 from ann", "{s2}"),
+        ("grant usage on schema s1 to ann", "{s1,s2}"),
+    ] {
+        let (before, after) = if path == "{s2}" {
+            ("1", "2")
+        } else {
+            ("2", "1")
+        };
+        b.ok(BEGIN);
+        assert_eq!(b.ok("select n from t"), before);
+        assert_eq!(b.ok("execute q"), before);
+        a.ok(change);
+        assert_eq!(b.ok("select n from t"), after, "{change}");
+        assert_eq!(b.ok("execute q"), after, "{change}");
+        assert_eq!(b.ok("select current_schemas(false)"), path);
+        b.ok("commit");
+        assert_eq!(b.ok("select n from t"), after);
+    }
+}
+
+/// The same of what is made in one, and of what is asked of it.
+#[test]
+fn regress_rights_on_a_schema_are_those_of_now() {
+    let database = database();
+    let mut a = Client::of(&database);
+    a.ok("create schema s; create role ann login; grant usage, create on schema s to ann");
+    let mut b = Client::of_user(&database, "ann");
+    let asked = "select has_schema_privilege('s', 'create'), has_schema_privilege('s', 'usage')";
+    b.ok(BEGIN);
+    assert_eq!(b.ok(asked), "t|t");
+    a.ok("revoke usage, create on schema s from ann");
+    assert_eq!(b.ok(asked), "f|f");
+    assert_eq!(b.state("create table s.t (n int)"), "42501");
+    b.ok("rollback");
+    b.ok(BEGIN);
+    a.ok("grant usage, create on schema s to ann");
+    assert_eq!(b.ok(asked), "t|t");
+    b.ok("create table s.t (n int); commit");
+}
+
+/// Symptom: the owner that the snapshot's image has counted.
+#[test]
+fn regress_rights_below_a_view_are_of_who_owns_it_now() {
+    let database = database();
+    let mut a = Client::of(&database);
+    for text in [
+        "create role bob",
+        "create role ann login",
+        "create table base (n int)",
+        "insert into base values (7)",
+        "create view v as select n from base",
+        "create view w as select n from v",
+        "grant all on v, w to ann",
+        "grant all on v to vellum",
+    ] {
+        a.ok(text);
+    }
+    let mut b = Client::of_user(&database, "ann");
+    for (change, back) in [
+        ("alter view v owner to bob", "alter view v owner to vellum"),
+        (
+            "alter view v set (security_invoker = true)",
+            "alter view v reset (security_invoker)",
+        ),
+    ] {
+        for text in [
+            "select n from v",
+            "select n from w",
+            "insert into v values (8)",
+            "delete from w",
+            "select n from v for update",
+        ] {
+            b.ok(BEGIN);
+            b.ok(text);
+            b.ok("rollback");
+            b.ok(BEGIN);
+            a.ok(change);
+            assert_eq!(
+                b.fails(text),
+                (
+                    "42501".to_owned(),
+                    "permission denied for table base".to_owned()
+                ),
+                "{change}; {text}"
+            );
+            b.ok("rollback");
+            b.ok(BEGIN);
+            a.ok(back);
+            b.ok(text);
+            b.ok("rollback");
+        }
+    }
+}
