@@ -4,41 +4,10 @@
 
 mod store;
 
-use std::sync::Arc;
-use store::{Refused, World};
+use store::{ASYNC, READ_COMMITTED, Refused, World, get, put, world};
 use vellum_base::Timestamp;
-use vellum_io::MemoryDirectory;
 use vellum_sync::test_point::TestPoints;
-use vellum_txn::{ActiveSnapshots, Class, Durability, Isolation, Options, TransactionError};
-
-fn world(slots: u16) -> Arc<World> {
-    World::new(Arc::new(MemoryDirectory::new()), slots)
-}
-
-const ASYNC: Options = Options {
-    isolation: Isolation::Snapshot,
-    durability: Durability::Async,
-    read_only: false,
-    class: Class::Auto,
-};
-const READ_COMMITTED: Options = Options {
-    isolation: Isolation::ReadCommitted,
-    ..ASYNC
-};
-
-fn put(world: &World, key: u64, value: u64) {
-    let transaction = world.begin(ASYNC);
-    let command = transaction.next_command().unwrap();
-    world.write(&transaction, command, key, value).unwrap();
-    transaction.commit().unwrap();
-}
-
-fn get(world: &World, key: u64) -> Option<u64> {
-    let transaction = world.begin(ASYNC);
-    let value = world.read(&transaction, transaction.snapshot(), 0, key);
-    transaction.commit().unwrap();
-    value
-}
+use vellum_txn::{ActiveSnapshots, TransactionError};
 
 /// What `look` finds that has looked at the slot of a transaction before that begins at another one's snapshot, and at the other one's after that ended.
 fn looks_while_a_snapshot_is_handed_on<T: Send>(

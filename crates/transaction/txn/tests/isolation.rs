@@ -8,43 +8,10 @@ use std::collections::HashSet;
 use std::sync::Arc;
 use std::task::{Poll, Wake, Waker};
 use std::time::Duration;
-use store::{Refused, World};
+use store::{ASYNC, READ_COMMITTED, Refused, World, get, put, world};
 use vellum_base::{SlotId, Timestamp};
-use vellum_io::MemoryDirectory;
 use vellum_sync::test_point::TestPoints;
-use vellum_txn::{
-    ActiveSnapshots, Class, Durability, Isolation, Options, TransactionError, VersionStamp,
-};
-
-fn world(slots: u16) -> Arc<World> {
-    World::new(Arc::new(MemoryDirectory::new()), slots)
-}
-
-const ASYNC: Options = Options {
-    isolation: Isolation::Snapshot,
-    durability: Durability::Async,
-    read_only: false,
-    class: Class::Auto,
-};
-const READ_COMMITTED: Options = Options {
-    isolation: Isolation::ReadCommitted,
-    ..ASYNC
-};
-
-fn put(world: &World, key: u64, value: u64) -> VersionStamp {
-    let transaction = world.begin(ASYNC);
-    let command = transaction.next_command().unwrap();
-    let name = world.write(&transaction, command, key, value).unwrap();
-    transaction.commit().unwrap();
-    name
-}
-
-fn get(world: &World, key: u64) -> Option<u64> {
-    let transaction = world.begin(ASYNC);
-    let value = world.read(&transaction, transaction.snapshot(), 0, key);
-    transaction.commit().unwrap();
-    value
-}
+use vellum_txn::{ActiveSnapshots, Class, Options, TransactionError};
 
 #[test]
 fn r1_names_never_repeat_after_aborts_and_savepoint_rollbacks() {

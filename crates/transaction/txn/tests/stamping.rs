@@ -7,6 +7,8 @@
 
 #[path = "crash.rs"]
 mod crash;
+#[path = "handed_on.rs"]
+mod handed_on;
 #[path = "isolation.rs"]
 mod isolation;
 #[path = "visibility.rs"]

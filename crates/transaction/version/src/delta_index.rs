@@ -6,7 +6,7 @@
 //! themselves they are few at any time, and the pages that are given up take the next ones.
 //!
 //! Invariants:
-//! - V76 The delta of version N is in the transient index, and nowhere else, if the header of N has a shortcut that is no link to N; in the other one
+//! - V76 The delta of version N is in the transient index if the header of N has a shortcut that is no link to N; in the other one
 //!   where it has none, or one to N ([`Header::delta`](crate::row::Header::delta)). So who comes by a header knows where to look. A row that turns fat and back has
 //!   no shortcuts from then on: who has copied a header before finds what was there, as if he had been faster, or nothing, and reads the row again. A copy that a fat
 //!   row names is in the index of those that stay, where it is put while the row may still stay what it is: beside the transient one, which goes with the change of the row. (Where

@@ -36,7 +36,7 @@ use vellum_txn::VersionStamp;
 /// How far a slot's delta index was swept.
 #[derive(Debug, Default)]
 pub(crate) struct Sweep {
-    /// Deltas below this key were looked at.
+    /// Deltas below this key were looked at; what is behind it goes unread, once it is above what has to be looked at.
     from: Vec<u8>,
     /// A key of the leaf that was swept last. It is joined with its right neighbour if it is small once that was swept, too:
     /// before, the neighbour is full.

@@ -8,11 +8,11 @@ use std::sync::Arc;
 use std::time::Duration;
 use vellum_base::codec::Reader;
 use vellum_base::{Gsn, PageId, Result, SlotId, Timestamp};
-use vellum_io::Directory;
+use vellum_io::{Directory, MemoryDirectory};
 use vellum_sync::{Mutex, MutexGuard};
 use vellum_txn::{
-    Analysis, Clock, Config, Manager, Options, Outcome, Protocol, Transaction, TransactionError,
-    Undo, VersionStamp, log_verdict, undo_losers,
+    Analysis, Class, Clock, Config, Durability, Isolation, Manager, Options, Outcome, Protocol,
+    Transaction, TransactionError, Undo, VersionStamp, log_verdict, undo_losers,
 };
 use vellum_wal::{
     FLAG_COMPENSATION, FLAG_UNDOABLE, Log, LogConfig, LogPosition, LogReader, Purpose,
@@ -322,4 +322,39 @@ impl Undo for StoreUndo<'_> {
     fn carried(&mut self, _: Timestamp, _: Gsn, _: &mut Vec<u8>) -> Result<bool> {
         Ok(false)
     }
+}
+
+/// A store with so many slots, in memory.
+pub fn world(slots: u16) -> Arc<World> {
+    World::new(Arc::new(MemoryDirectory::new()), slots)
+}
+
+/// How most transactions of the tests begin.
+pub const ASYNC: Options = Options {
+    isolation: Isolation::Snapshot,
+    durability: Durability::Async,
+    read_only: false,
+    class: Class::Auto,
+};
+/// The same under read committed.
+pub const READ_COMMITTED: Options = Options {
+    isolation: Isolation::ReadCommitted,
+    ..ASYNC
+};
+
+/// Commits one number under another; returns the version's name.
+pub fn put(world: &World, key: u64, value: u64) -> VersionStamp {
+    let transaction = world.begin(ASYNC);
+    let command = transaction.next_command().unwrap();
+    let name = world.write(&transaction, command, key, value).unwrap();
+    transaction.commit().unwrap();
+    name
+}
+
+/// What a new transaction sees.
+pub fn get(world: &World, key: u64) -> Option<u64> {
+    let transaction = world.begin(ASYNC);
+    let value = world.read(&transaction, transaction.snapshot(), 0, key);
+    transaction.commit().unwrap();
+    value
 }
